@@ -502,7 +502,6 @@ static const char *type_name(enum push_type type) {
     static const char *const names[] = {
         [PUSH_UNSAID] = "UNTYPED", [PUSH_UNTYPED] = "UNTYPED",     [PUSH_COUNTER] = "COUNTER",
         [PUSH_GAUGE] = "GAUGE",    [PUSH_HISTOGRAM] = "HISTOGRAM", [PUSH_SUMMARY] = "SUMMARY",
-        [PUSH_RATE] = "GAUGE",
     };
     return names[type];
 }

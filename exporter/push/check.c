@@ -291,10 +291,6 @@ static int check_increment(const struct push_update *update, enum push_type type
     return 0;
 }
 
-static bool is_composite(enum push_type type) {
-    return type == PUSH_HISTOGRAM || type == PUSH_SUMMARY;
-}
-
 /* Which types know an operation; sets of cumulative ones are for groups only. */
 static bool fits(enum push_op op, enum push_type type, bool group) {
     switch (op) {
@@ -340,7 +336,7 @@ int push_check_values(const struct push_batch *batch, const struct push_update *
                    ? 0
                    : error_set(err, -EINVAL, "%s: observations must be finite", update->name);
     }
-    if (is_composite(type)) {
+    if (push_type_is_composite(type)) {
         return check_composite(update, series, err);
     }
     int r = check_one(update, err);

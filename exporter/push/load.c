@@ -98,31 +98,40 @@ static bool is_good_name(const char *name) {
     return push_check_name(&(struct push_update){.name = pushed}, NULL) == 0;
 }
 
+/* Whether no family has a name that this one is going to have. */
+static bool has_free_names(const struct push_store *store, const struct push_family_spec *spec) {
+    char text[PUSH_MAX_NAME + 16];
+    const char *next;
+    for (size_t i = 0; (next = push_family_next_name(spec->name, spec->type, spec->has_short_name,
+                                                     i, text)) != NULL;
+         i++) {
+        if (push_is_reserved(store, next) || push_family_of_name(store, next) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static int load_family(struct loader *loader, const struct push_entry *entry, uint32_t id) {
     struct push_store *store = loader->store;
     struct key key = key_of(entry);
-    struct push_update update = {0};
-    if (take_text(&key, &update.name) < 0 || entry->detail <= PUSH_UNSAID ||
-        entry->detail >= PUSH_RATE || !is_good_name(update.name)) {
+    struct push_family_spec spec = {
+        .type = entry->detail,
+        .has_short_name = (entry->flags & PUSH_FAMILY_SHORT_NAME) != 0,
+        .of_group = (entry->flags & PUSH_FAMILY_OF_GROUP) != 0,
+    };
+    if (take_text(&key, &spec.name) < 0 || entry->detail <= PUSH_UNSAID ||
+        entry->detail >= PUSH_RATE || !is_good_name(spec.name) ||
+        (spec.has_short_name && !ends_in_total(spec.name)) || !has_free_names(store, &spec)) {
         return -EINVAL;
     }
-    bool has_short_name = (entry->flags & PUSH_FAMILY_SHORT_NAME) != 0;
-    if ((has_short_name && !ends_in_total(update.name)) ||
-        !push_name_is_free(store, update.name, entry->detail, has_short_name)) {
-        return -EEXIST;
+    struct push_family *family = NULL;
+    int r = push_family_create(store, &spec, &family, NULL);
+    if (r == 0) {
+        push_family_commit(store, family);
+        hash_index_add(&loader->families, id, family);
     }
-    struct push_family *family = push_family_create(store, update.name, entry->detail, NULL,
-                                                    (entry->flags & PUSH_FAMILY_OF_GROUP) != 0);
-    family->has_short_name = has_short_name;
-    int r = push_family_place(store, family, NULL);
-    if (r < 0) {
-        push_family_free(store, family);
-        return r;
-    }
-    hash_index_add(&store->names, family->hash, family);
-    push_family_link(store, family);
-    hash_index_add(&loader->families, id, family);
-    return 0;
+    return r;
 }
 
 static int load_help(struct loader *loader, const struct push_entry *entry, uint32_t id) {
@@ -138,15 +147,12 @@ static int load_help(struct loader *loader, const struct push_entry *entry, uint
     return 0;
 }
 
-static bool is_composite(const struct push_family *family) {
-    return family->type == PUSH_HISTOGRAM || family->type == PUSH_SUMMARY;
-}
-
-/* The bounds stand first in the key, not aligned. */
+/* The key begins with the bounds, not aligned. */
 static int take_bounds(struct key *key, const struct push_family *family, size_t n_values,
                        double bounds[static PUSH_MAX_WORDS], size_t *ret_n) {
-    size_t n = is_composite(family) && n_values >= 2 ? n_values - 2 : 0;
-    size_t expected = is_composite(family) ? n + 2 : 1;
+    bool is_composite = push_type_is_composite(family->type);
+    size_t n = is_composite && n_values >= 2 ? n_values - 2 : 0;
+    size_t expected = is_composite ? n + 2 : 1;
     if (n_values != expected || n_values > PUSH_MAX_WORDS ||
         (size_t)(key->end - key->at) < n * sizeof(double)) {
         return -EINVAL;
@@ -169,28 +175,6 @@ static void take_words(const struct push_entry *entry, struct push_series *serie
     memcpy(series->values, &entry->words[1], series->n_values * sizeof(double));
 }
 
-/* The family that has the mean of a rate whose counter is in this one; NULL: damaged. */
-static struct push_family *find_gauge(const struct push_store *store,
-                                      const struct push_family *counter) {
-    char name[PUSH_MAX_NAME + 1];
-    if (counter->type != PUSH_COUNTER || !ends_in_total(push_family_name(counter))) {
-        return NULL;
-    }
-    size_t len = strlen(push_family_name(counter)) - strlen("_total");
-    memcpy(name, push_family_name(counter), len);
-    name[len] = '\0';
-    struct push_family *gauge = push_family_find(store, name);
-    return gauge != NULL && gauge->type == PUSH_GAUGE ? gauge : NULL;
-}
-
-static int keep_series(struct push_store *store, struct push_series *series) {
-    if (push_series_twin(store, series->family, series) != NULL ||
-        (series->gauge != NULL && push_series_twin(store, series->gauge, series) != NULL)) {
-        return -EEXIST;
-    }
-    return push_series_place(store, series, NULL);
-}
-
 /* The first owner of a series pays for its family. */
 static void charge_family(struct push_family *family, const struct push_owner *owner) {
     if (family->payer == NULL && owner->share != NULL) {
@@ -199,55 +183,98 @@ static void charge_family(struct push_family *family, const struct push_owner *o
     }
 }
 
+/* Makes a series of what an entry has, unless there is one with the same labels. */
+static int keep_series(struct loader *loader, const struct push_series_spec *spec,
+                       struct push_series **ret_series) {
+    const struct push_update update = {
+        .name = push_family_name(spec->family),
+        .labels = spec->labels,
+        .n_labels = (uint32_t)spec->n_labels,
+    };
+    struct push_store *store = loader->store;
+    if (push_check_labels(spec->owner, spec->family->type, &update, NULL) < 0 ||
+        push_check_bounds(&update, spec->bounds, spec->n_bounds, NULL) < 0 ||
+        push_series_find(store, spec->family, spec->owner, &update, spec->labels_hash) != NULL) {
+        return -EINVAL;
+    }
+    int r = push_series_create(store, spec, ret_series, NULL);
+    if (r == 0) {
+        (*ret_series)->updated_ms = loader->now_ms;
+        charge_family(spec->family, spec->owner);
+    }
+    return r;
+}
+
 static int load_series(struct loader *loader, const struct push_entry *entry, uint32_t id) {
     struct push_store *store = loader->store;
-    struct push_owner *owner = find(&loader->owners, entry->owner);
-    struct push_family *family = find(&loader->families, entry->detail), *gauge = NULL;
     struct key key = key_of(entry);
     double bounds[PUSH_MAX_WORDS];
     struct label labels[LOAD_MAX_LABELS];
-    size_t n_bounds = 0, n_labels = 0;
-    if (owner == NULL || family == NULL || entry->n_words < 2 ||
-        take_bounds(&key, family, entry->n_words - 1u, bounds, &n_bounds) < 0 ||
-        take_labels(&key, labels, &n_labels) < 0) {
+    struct push_series_spec spec = {
+        .family = find(&loader->families, entry->detail),
+        .owner = find(&loader->owners, entry->owner),
+        .labels = labels,
+        .bounds = bounds,
+    };
+    if (spec.owner == NULL || spec.family == NULL || entry->n_words < 2 ||
+        take_bounds(&key, spec.family, entry->n_words - 1u, bounds, &spec.n_bounds) < 0 ||
+        take_labels(&key, labels, &spec.n_labels) < 0) {
         return -EINVAL;
     }
-    bool is_rate = (entry->flags & PUSH_SERIES_RATE) != 0;
-    gauge = is_rate ? find_gauge(store, family) : NULL;
-    struct push_update update = {
-        .name = push_family_name(family), .labels = labels, .n_labels = (uint32_t)n_labels};
-    if ((is_rate && (gauge == NULL || owner->group)) ||
-        push_check_labels(owner, family->type, &update, NULL) < 0 ||
-        push_check_bounds(&update, bounds, n_bounds, NULL) < 0) {
+    spec.labels_hash = spec.owner->hash + push_hash_labels(store, labels, spec.n_labels);
+    struct push_series *series = NULL;
+    int r = keep_series(loader, &spec, &series);
+    if (r == 0) {
+        take_words(entry, series);
+        push_table_commit(store->table, series->entry);
+        loader->report->n_series++;
+        hash_index_add(&loader->series, id, series);
+    }
+    return r;
+}
+
+/* The family of gauges that belongs to a family of counters; NULL: none. */
+static struct push_family *find_gauges(const struct push_store *store,
+                                       const struct push_family *counters) {
+    char name[PUSH_MAX_NAME + 1];
+    const char *total = push_family_name(counters);
+    size_t len = strlen(total) - strlen("_total");
+    if (counters->type != PUSH_COUNTER || !ends_in_total(total) || len > PUSH_MAX_NAME) {
+        return NULL;
+    }
+    memcpy(name, total, len);
+    name[len] = '\0';
+    struct push_family *gauges = push_family_find(store, name);
+    return gauges != NULL && gauges->type == PUSH_GAUGE ? gauges : NULL;
+}
+
+static int load_mean(struct loader *loader, const struct push_entry *entry, uint32_t id) {
+    (void)id;
+    struct push_series *counter = find(&loader->series, entry->detail), *gauge = NULL;
+    if (counter == NULL || counter->mean != NULL || counter->owner->group) {
         return -EINVAL;
     }
-    uint64_t hash = owner->hash + push_hash_labels(store, labels, n_labels);
-    struct push_series *series =
-        push_series_create(family, gauge, owner, &update, bounds, n_bounds, hash);
-    int r = keep_series(store, series);
-    if (r < 0) {
-        push_series_free(store, series);
-        return r;
+    const struct push_series_spec spec = {
+        .family = find_gauges(loader->store, counter->family),
+        .owner = counter->owner,
+        .mean_of = counter,
+        .labels = counter->own,
+        .n_labels = counter->n_labels,
+        .labels_hash = counter->labels_hash,
+    };
+    int r = spec.family != NULL ? keep_series(loader, &spec, &gauge) : -EINVAL;
+    if (r == 0) {
+        push_table_commit(loader->store->table, gauge->entry);
+        loader->report->n_series++;
     }
-    take_words(entry, series);
-    series->updated_ms = loader->now_ms;
-    push_series_index(store, series);
-    push_series_link(store, series);
-    charge_family(family, owner);
-    if (gauge != NULL) {
-        charge_family(gauge, owner);
-    }
-    loader->report->n_series++;
-    hash_index_add(&loader->series, id, series);
-    return 0;
+    return r;
 }
 
 static int load_total(struct loader *loader, const struct push_entry *entry, uint32_t id) {
     (void)id;
     struct push_series *series = find(&loader->series, entry->detail);
     uint64_t start;
-    if (series == NULL || entry->n_words != series->n_values + 1 ||
-        entry->key_len != sizeof(start)) {
+    if (series == NULL || entry->n_words < series->n_values || entry->key_len != sizeof(start)) {
         return -EINVAL;
     }
     memcpy(&start, key_of(entry).at, sizeof(start));
@@ -256,18 +283,13 @@ static int load_total(struct loader *loader, const struct push_entry *entry, uin
             return -EEXIST;
         }
     }
-    struct push_total *total = mem_zalloc(1, sizeof(*total));
-    total->start = start;
-    int r = push_total_place(loader->store, series, total, NULL);
-    if (r < 0) {
-        free(total);
-        return r;
+    struct push_total *total = NULL;
+    int r = push_total_create(loader->store, series, start, &total, NULL);
+    if (r == 0) {
+        memcpy(total->last, entry->words, series->n_values * sizeof(double));
+        push_table_commit(loader->store->table, total->entry);
     }
-    memcpy(total->last, entry->words, entry->n_words * sizeof(double));
-    bool is_past = *total->used_ms >= 0 && *total->used_ms <= (double)loader->now_ms;
-    *total->used_ms = is_past ? *total->used_ms : 0; /* the clock of another boot */
-    push_total_link(loader->store, series, total);
-    return 0;
+    return r;
 }
 
 static int load_note(struct loader *loader, const struct push_entry *entry, uint32_t id) {
@@ -290,6 +312,7 @@ static const struct kind {
     [PUSH_ENTRY_HELP] = {1, load_help},
     [PUSH_ENTRY_SERIES] = {1, load_series},
     [PUSH_ENTRY_TOTAL] = {N_PASSES - 1, load_total},
+    [PUSH_ENTRY_MEAN] = {N_PASSES - 1, load_mean},
     [PUSH_ENTRY_NOTE] = {1, load_note},
 };
 
@@ -315,7 +338,7 @@ static void drop_childless(struct push_store *store) {
     for (struct push_link *i = store->families.next, *next; i != &store->families; i = next) {
         next = i->next;
         struct push_family *family = CONTAINER_OF(i, struct push_family, link);
-        if (family->n_members == 0) {
+        if (family->n_series == 0) {
             push_family_destroy(store, family);
         }
     }

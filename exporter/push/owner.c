@@ -67,7 +67,7 @@ void push_charge(struct push_store *store, struct push_owner *owner, ptrdiff_t n
 int push_check_room(const struct push_store *store, ptrdiff_t n_more, size_t reserve,
                     const char *name, struct error *err) {
     size_t max = store->config.table_bytes - reserve;
-    if (n_more <= 0 || store->cost + (size_t)n_more <= max) {
+    if (store->cost + (size_t)n_more <= max) {
         return 0;
     }
     return error_set(err, -ENOSPC,
@@ -164,7 +164,7 @@ static char *name_owner(const struct push_owner *owner) {
 }
 
 static void free_owner(struct push_store *store, struct push_owner *owner) {
-    push_bury(store, owner->rendered, owner->collected);
+    push_defer_free(store, owner->rendered, owner->collected);
     free(owner->name);
     free(owner);
 }
@@ -360,7 +360,7 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     if (!owner->group) {
         hash_index_remove(&store->by_plugin, push_hash_text(store, owner->plugin), owner);
     }
-    push_cursors_leave_owner(store, owner);
+    push_walks_skip(store, &owner->link);
     push_link_remove(&owner->link);
     store->removals++;
     free_owner(store, owner);

@@ -1,3 +1,4 @@
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,36 +45,43 @@ struct push_owner *push_store_owner_after(const struct push_store *store, uint64
     return owner;
 }
 
-/* ---- cursors ---- */
+/* ---- walks ---- */
+
+void push_walk_begin(struct push_store *store, struct push_walk *walk, struct push_link *first) {
+    *walk = (struct push_walk){.outer = first, .next = store->walks};
+    store->walks = walk;
+}
+
+void push_walk_end(struct push_store *store, struct push_walk *walk) {
+    struct push_walk **link = &store->walks;
+    while (*link != NULL && *link != walk) {
+        link = &(*link)->next;
+    }
+    *link = *link != NULL ? walk->next : NULL;
+}
+
+static void next_list(struct push_walk *walk) {
+    walk->outer = walk->outer->next;
+    walk->inner = NULL;
+}
+
+void push_walks_skip(struct push_store *store, const struct push_link *item) {
+    for (struct push_walk *walk = store->walks; walk != NULL; walk = walk->next) {
+        if (walk->outer == item) {
+            next_list(walk);
+        } else if (walk->inner == item) {
+            walk->inner = item->next;
+        }
+    }
+}
 
 void push_cursor_begin(struct push_store *store, struct push_cursor *cursor) {
-    *cursor = (struct push_cursor){.owner = store->owners.next, .next = store->cursors};
-    store->cursors = cursor;
+    cursor->n_removed = 0;
+    push_walk_begin(store, &cursor->walk, store->owners.next);
 }
 
 void push_cursor_end(struct push_store *store, struct push_cursor *cursor) {
-    struct push_cursor **link = &store->cursors;
-    while (*link != cursor) {
-        link = &(*link)->next;
-    }
-    *link = cursor->next;
-}
-
-void push_cursors_leave_owner(struct push_store *store, const struct push_owner *owner) {
-    for (struct push_cursor *cursor = store->cursors; cursor != NULL; cursor = cursor->next) {
-        if (cursor->owner == &owner->link) {
-            cursor->owner = owner->link.next;
-            cursor->series = NULL;
-        }
-    }
-}
-
-void push_cursors_leave_series(struct push_store *store, const struct push_series *series) {
-    for (struct push_cursor *cursor = store->cursors; cursor != NULL; cursor = cursor->next) {
-        if (cursor->series == &series->of_owner) {
-            cursor->series = series->of_owner.next;
-        }
-    }
+    push_walk_end(store, &cursor->walk);
 }
 
 /* ---- series ---- */
@@ -90,26 +98,25 @@ static size_t cumulate(const struct push_series *series, double out[static PUSH_
     return series->n_values;
 }
 
-/* A rate is known by the name of its mean. */
-static const struct push_family *family_of(const struct push_series *series) {
-    return series->gauge != NULL ? series->gauge : series->family;
+static double mean_of(const struct push_series *counter, int64_t now_ms) {
+    double mean;
+    return push_rate_mean(counter->rate, now_ms, &mean) ? mean : NAN;
 }
 
 static struct push_series_view view(const struct push_store *store,
                                     const struct push_series *series,
                                     double values[static PUSH_MAX_WORDS]) {
+    const struct push_family *family = series->family;
     size_t n_values = cumulate(series, values);
-    if (series->rate != NULL &&
-        push_rate_mean(series->rate, push_store_now_ms(store), &values[1])) {
-        n_values = 2;
+    if (series->mean_of != NULL) {
+        values[n_values++] = mean_of(series->mean_of, push_store_now_ms(store));
     }
-    const struct push_family *family = family_of(series);
     return (struct push_series_view){
         .owner = series->owner,
         .family = family->number,
         .name = push_family_name(family),
         .help = family->desc->desc.help,
-        .type = series->gauge != NULL ? PUSH_RATE : family->type,
+        .type = family->type,
         .labels = series->own,
         .n_labels = series->n_labels,
         .text = series->labels->text,
@@ -124,8 +131,8 @@ static struct push_series_view view(const struct push_store *store,
 static int compare_series(const void *a, const void *b) {
     const struct push_series *left = *(struct push_series *const *)a;
     const struct push_series *right = *(struct push_series *const *)b;
-    if (family_of(left) != family_of(right)) {
-        return family_of(left)->number < family_of(right)->number ? -1 : 1;
+    if (left->family != right->family) {
+        return left->family->number < right->family->number ? -1 : 1;
     }
     return (left->number > right->number) - (left->number < right->number);
 }
@@ -135,11 +142,9 @@ uint64_t push_store_newest(const struct push_store *store) {
 }
 
 static bool is_after(const struct push_series *series, const struct push_place *place) {
-    uint64_t family = family_of(series)->number;
-    if (series->number > place->newest) {
-        return false;
-    }
-    return family > place->family || (family == place->family && series->number > place->series);
+    uint64_t family = series->family->number;
+    return series->number <= place->newest &&
+           (family > place->family || (family == place->family && series->number > place->series));
 }
 
 /* Those of the owner that follow on `place`, in order; returns how many. */
@@ -172,7 +177,7 @@ bool push_store_visit_some(struct push_store *store, const struct push_owner *ow
         double values[PUSH_MAX_WORDS];
         struct push_series_view one = view(store, all[i], values);
         go_on = visit(&one, context);
-        place->family = family_of(all[i])->number;
+        place->family = all[i]->family->number;
         place->series = all[i]->number;
     }
     return i < n;
@@ -237,24 +242,24 @@ static size_t end_owner(struct push_store *store, struct push_owner *owner, size
     return n_removed > 0 ? 0 : 1;
 }
 
-/* Looks at the next series, or the end of an owner. */
+/* Checks the next series, or the end of an owner. */
 static size_t remove_next(struct push_store *store, struct push_cursor *cursor,
                           bool (*match)(const struct push_series_view *series, void *context),
                           void *context) {
-    struct push_owner *owner = CONTAINER_OF(cursor->owner, struct push_owner, link);
-    if (cursor->series == NULL) {
-        cursor->series = owner->series.next;
+    struct push_walk *walk = &cursor->walk;
+    struct push_owner *owner = CONTAINER_OF(walk->outer, struct push_owner, link);
+    if (walk->inner == NULL) {
+        walk->inner = owner->series.next;
         cursor->n_removed = 0;
     }
-    if (cursor->series == &owner->series) {
-        cursor->owner = owner->link.next;
-        cursor->series = NULL;
+    if (walk->inner == &owner->series) {
+        next_list(walk);
         return end_owner(store, owner, cursor->n_removed, match, context);
     }
-    struct push_series *series = CONTAINER_OF(cursor->series, struct push_series, of_owner);
+    struct push_series *series = CONTAINER_OF(walk->inner, struct push_series, of_owner);
     double values[PUSH_MAX_WORDS];
     struct push_series_view one = view(store, series, values);
-    cursor->series = cursor->series->next;
+    walk->inner = walk->inner->next;
     if (match != NULL && !match(&one, context)) {
         return 0;
     }
@@ -267,11 +272,11 @@ bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor
                             bool (*match)(const struct push_series_view *series, void *context),
                             void *context, size_t *n_removed) {
     push_store_lock(store);
-    for (; n > 0 && cursor->owner != &store->owners; n--) {
+    for (; n > 0 && cursor->walk.outer != &store->owners; n--) {
         *n_removed += remove_next(store, cursor, match, context);
     }
     push_store_unlock(store);
-    return cursor->owner != &store->owners;
+    return cursor->walk.outer != &store->owners;
 }
 
 size_t push_store_remove_if(struct push_store *store,
@@ -294,11 +299,12 @@ bool push_owner_has_expired(const struct push_store *store, const struct push_ow
     return owner->n_refs == 0 && !stays && ttl_ms > 0 && now_ms - owner->seen_ms > ttl_ms;
 }
 
-static bool has_expired(const struct push_series *series, bool owner_gone, int64_t now_ms) {
-    if (series->ttl_ms == PUSH_TTL_DEFAULT) {
+static bool has_expired(struct push_series *series, bool owner_gone, int64_t now_ms) {
+    const struct push_series *base = push_series_base(series);
+    if (base->ttl_ms == PUSH_TTL_DEFAULT) {
         return owner_gone;
     }
-    return series->ttl_ms > 0 && now_ms - series->updated_ms > series->ttl_ms;
+    return base->ttl_ms > 0 && now_ms - base->updated_ms > base->ttl_ms;
 }
 
 /* Whether it had been pushed while nobody was there whose labels these are. */
@@ -324,34 +330,30 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
         owner->seen_ms = now_ms;
     }
     bool is_checked = owner->group && expiry->has_claims;
-    expiry->at.series = owner->series.next;
+    expiry->at.walk.inner = owner->series.next;
     expiry->is_evicted = is_checked && seems_plugins(store, owner, NULL);
     return expiry->is_evicted || owner->n_with_ttl > 0 || (is_checked && owner->n_naming > 0) ||
            push_owner_has_expired(store, owner, now_ms);
 }
 
-/* Looks at one series. */
+/* Checks one series. */
 static void expire_next(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
     struct push_expiry *expiry = &store->expiry;
-    struct push_series *series = CONTAINER_OF(expiry->at.series, struct push_series, of_owner);
+    struct push_walk *walk = &expiry->at.walk;
+    struct push_series *series = CONTAINER_OF(walk->inner, struct push_series, of_owner);
     bool is_evicted = expiry->is_evicted ||
                       (owner->group && expiry->has_claims && seems_plugins(store, owner, series));
     bool has_ended = has_expired(series, push_owner_has_expired(store, owner, now_ms), now_ms);
-    expiry->at.series = expiry->at.series->next;
+    walk->inner = walk->inner->next;
     if (is_evicted || has_ended) {
         push_series_destroy(store, series);
         store->expired += has_ended ? 1 : 0;
     }
 }
 
-static void leave_owner(struct push_cursor *at, const struct push_owner *owner) {
-    at->owner = owner->link.next;
-    at->series = NULL;
-}
-
 static void expire_owner(struct push_store *store, struct push_owner *owner) {
     struct push_expiry *expiry = &store->expiry;
-    leave_owner(&expiry->at, owner);
+    next_list(&expiry->at.walk);
     owner->lingers &= !push_owner_has_expired(store, owner, push_store_now_ms(store));
     if (expiry->is_evicted) {
         push_owner_clear(store, owner);
@@ -364,25 +366,25 @@ static void expire_owner(struct push_store *store, struct push_owner *owner) {
 
 bool push_store_expire(struct push_store *store, size_t n) {
     struct push_expiry *expiry = &store->expiry;
-    struct push_cursor *at = &expiry->at;
+    struct push_walk *walk = &expiry->at.walk;
     int64_t now_ms = push_store_now_ms(store);
     push_store_lock(store);
     if (!expiry->has_begun) {
         begin_pass(store);
     }
-    for (; n > 0 && at->owner != &store->owners; n--) {
-        struct push_owner *owner = CONTAINER_OF(at->owner, struct push_owner, link);
-        if (at->series == NULL && !begin_owner(store, owner, now_ms)) {
-            leave_owner(at, owner);
-        } else if (at->series != &owner->series) {
+    for (; n > 0 && walk->outer != &store->owners; n--) {
+        struct push_owner *owner = CONTAINER_OF(walk->outer, struct push_owner, link);
+        if (walk->inner == NULL && !begin_owner(store, owner, now_ms)) {
+            next_list(walk);
+        } else if (walk->inner != &owner->series) {
             expire_next(store, owner, now_ms);
         } else {
             expire_owner(store, owner);
         }
     }
-    expiry->has_begun = at->owner != &store->owners;
+    expiry->has_begun = walk->outer != &store->owners;
     if (!expiry->has_begun) {
-        push_cursor_end(store, at);
+        push_cursor_end(store, &expiry->at);
     }
     push_store_unlock(store);
     return expiry->has_begun;
@@ -409,63 +411,42 @@ static void add_summary(const struct push_series *series, struct snapshot *out) 
     snapshot_add_suffixed(out, desc, "_count", series->labels, series->values[series->n_bounds]);
 }
 
-static void add_member(const struct push_member *member, const struct push_family *family,
-                       int64_t now_ms, struct snapshot *out) {
-    const struct push_series *series = member->series;
+static void add_series(const struct push_series *series, int64_t now_ms, struct snapshot *out) {
+    const struct metric_desc *desc = &series->family->desc->desc;
     double values[PUSH_MAX_WORDS];
-    if (member == &series->in_gauge) {
-        if (push_rate_mean(series->rate, now_ms, &values[0])) {
-            snapshot_add(out, &family->desc->desc, series->labels, values[0]);
+    if (series->mean_of != NULL) {
+        if (push_rate_mean(series->mean_of->rate, now_ms, &values[0])) {
+            snapshot_add(out, desc, series->labels, values[0]);
         }
-    } else if (family->type == PUSH_HISTOGRAM) {
+    } else if (series->family->type == PUSH_HISTOGRAM) {
         cumulate(series, values);
         add_histogram(series, values, out);
-    } else if (family->type == PUSH_SUMMARY) {
+    } else if (series->family->type == PUSH_SUMMARY) {
         add_summary(series, out);
     } else {
-        snapshot_add(out, &family->desc->desc, series->labels, series->values[0]);
-    }
-}
-
-/* Those that others have removed meanwhile do not come next. */
-void push_readers_leave_family(struct push_store *store, const struct push_family *family) {
-    for (struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
-        struct push_reader *reader = CONTAINER_OF(i, struct push_reader, link);
-        if (reader->family == &family->link) {
-            reader->family = family->link.next;
-            reader->member = NULL;
-        }
-    }
-}
-
-void push_readers_leave_member(struct push_store *store, const struct push_member *member) {
-    for (struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
-        struct push_reader *reader = CONTAINER_OF(i, struct push_reader, link);
-        if (reader->member == &member->link) {
-            reader->member = member->link.next;
-        }
+        snapshot_add(out, desc, series->labels, series->values[0]);
     }
 }
 
 /* Adds the next series, or goes on to the next family. What was made after the collection began is
- * left out: it may have been there already, under the same name. */
+ * left out: it may replace a series of the same name that is in the snapshot already. */
 static void collect_next(struct push_reader *reader, uint64_t newest, int64_t now_ms,
                          struct snapshot *out) {
-    struct push_family *family = CONTAINER_OF(reader->family, struct push_family, link);
-    if (reader->member == NULL) {
+    struct push_walk *walk = &reader->position;
+    struct push_family *family = CONTAINER_OF(walk->outer, struct push_family, link);
+    if (walk->inner == NULL) {
         family->collected = reader->collection;
-        reader->member = family->members.next;
+        walk->inner = family->series.next;
     }
-    if (reader->member == &family->members || family->number > newest) {
-        reader->family = family->link.next;
-        reader->member = NULL;
+    if (walk->inner == &family->series || family->number > newest) {
+        next_list(walk);
         return;
     }
-    const struct push_member *member = CONTAINER_OF(reader->member, struct push_member, link);
-    reader->member = reader->member->next;
-    if (member->series->number <= newest) {
-        member->series->collected = reader->collection;
-        add_member(member, family, now_ms, out);
+    struct push_series *series = CONTAINER_OF(walk->inner, struct push_series, in_family);
+    walk->inner = walk->inner->next;
+    if (series->number <= newest) {
+        series->collected = reader->collection;
+        add_series(series, now_ms, out);
     }
 }
 
@@ -497,15 +478,16 @@ void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
     int64_t now_ms = push_store_now_ms(store);
     pthread_mutex_lock(&store->lock);
     reader->collection = ++store->collections;
-    push_store_open_graves(store);
+    push_store_free_deferred(store);
     uint64_t newest = store->number;
-    reader->family = store->families.next;
-    for (size_t n = 1; reader->family != &store->families; n++) {
+    push_walk_begin(store, &reader->position, store->families.next);
+    for (size_t n = 1; reader->position.outer != &store->families; n++) {
         collect_next(reader, newest, now_ms, out);
         if (n % AT_ONCE == 0) {
             let_loop_in(store);
         }
     }
+    push_walk_end(store, &reader->position);
     add_groups(store, out);
     pthread_mutex_unlock(&store->lock);
 }

@@ -116,26 +116,6 @@ static struct push_desc *describe(const char *name, const char *help, enum push_
     return desc;
 }
 
-struct push_family *push_family_create(const struct push_store *store, const char *name,
-                                       enum push_type type, const char *help, bool of_group) {
-    const char *no_help = of_group ? "" : "Pushed without a help text";
-    struct push_family *family = mem_zalloc(1, sizeof(*family));
-    family->of_group = of_group;
-    family->has_help = help != NULL;
-    family->type = type;
-    family->hash = push_hash_text(store, name);
-    family->desc = describe(name, help != NULL ? help : no_help, type);
-    push_link_init(&family->members);
-    return family;
-}
-
-void push_family_free(struct push_store *store, struct push_family *family) {
-    push_table_remove(store->table, family->help);
-    push_table_remove(store->table, family->entry);
-    push_bury(store, family->desc, family->collected);
-    free(family);
-}
-
 static struct push_entry_spec spec_of_family(const struct push_family *family) {
     const char *name = push_family_name(family);
     return (struct push_entry_spec){
@@ -152,29 +132,17 @@ static struct push_entry_spec spec_of_help(const struct push_family *family) {
     return (struct push_entry_spec){.type = PUSH_ENTRY_HELP, .key = {{help, strlen(help) + 1}}};
 }
 
-static size_t help_cost(const struct push_family *family) {
-    struct push_entry_spec spec = spec_of_help(family);
-    return push_table_cost(push_table_size(&spec));
-}
-
-size_t push_family_cost(const struct push_family *family) {
-    struct push_entry_spec spec = spec_of_family(family);
-    return push_table_cost(push_table_size(&spec)) + (family->has_help ? help_cost(family) : 0);
-}
-
-static int place_help(struct push_store *store, struct push_family *family, struct error *err) {
+static int add_help_entry(struct push_store *store, struct push_family *family, struct error *err) {
     struct push_entry_spec spec = spec_of_help(family);
     spec.detail = push_table_id(store->table, family->entry);
     return push_table_add(store->table, &spec, &family->help, err);
 }
 
-int push_family_place(struct push_store *store, struct push_family *family, struct error *err) {
-    struct push_entry_spec spec = spec_of_family(family);
-    int r = push_table_add(store->table, &spec, &family->entry, err);
-    return r == 0 && family->has_help ? place_help(store, family, err) : r;
+static size_t entry_cost(const struct push_entry *entry) {
+    return entry != NULL ? push_table_cost(entry->size) : 0;
 }
 
-/* Whoever makes a family pays for it until it is gone. */
+/* The peer that makes a family pays for it until it is removed. */
 static void charge_family(struct push_store *store, struct push_family *family, ptrdiff_t n) {
     store->cost += (size_t)n;
     family->cost += (size_t)n;
@@ -183,14 +151,45 @@ static void charge_family(struct push_store *store, struct push_family *family, 
     }
 }
 
-void push_family_link(struct push_store *store, struct push_family *family) {
+static void free_family(struct push_store *store, struct push_family *family) {
+    push_table_remove(store->table, family->help);
+    push_table_remove(store->table, family->entry);
+    push_defer_free(store, family->desc, family->collected);
+    free(family);
+}
+
+int push_family_create(struct push_store *store, const struct push_family_spec *spec,
+                       struct push_family **ret_family, struct error *err) {
+    const char *no_help = spec->of_group ? "" : "Pushed without a help text";
+    struct push_family *family = mem_zalloc(1, sizeof(*family));
+    family->type = spec->type;
+    family->has_short_name = spec->has_short_name;
+    family->of_group = spec->of_group;
+    family->has_help = spec->help != NULL;
+    family->hash = push_hash_text(store, spec->name);
+    family->desc = describe(spec->name, spec->help != NULL ? spec->help : no_help, spec->type);
+    struct push_entry_spec entry = spec_of_family(family);
+    int r = push_table_add(store->table, &entry, &family->entry, err);
+    r = r == 0 && family->has_help ? add_help_entry(store, family, err) : r;
+    if (r < 0) {
+        free_family(store, family);
+        return r;
+    }
+    push_link_init(&family->series);
+    family->number = ++store->number;
+    family->payer = push_share_ref(spec->payer);
+    hash_index_add(&store->names, family->hash, family);
+    push_link_append(&store->families, &family->link);
+    charge_family(store, family, (ptrdiff_t)(entry_cost(family->entry) + entry_cost(family->help)));
+    *ret_family = family;
+    return 0;
+}
+
+void push_family_commit(struct push_store *store, const struct push_family *family) {
     push_table_commit(store->table, family->entry);
     if (family->help != NULL) {
         push_table_commit(store->table, family->help);
     }
-    family->number = ++store->number;
-    push_link_append(&store->families, &family->link);
-    charge_family(store, family, (ptrdiff_t)push_family_cost(family));
 }
 
 /* Snapshots refer to a description while they are rendered: it is replaced, never changed. */
@@ -204,11 +203,11 @@ void push_family_take_help(struct push_store *store, struct push_family *family,
     }
     struct push_desc *before = family->desc;
     family->desc = describe(push_family_name(family), help, family->type);
-    push_bury(store, before, family->collected);
+    push_defer_free(store, before, family->collected);
     family->has_help = true;
-    if (place_help(store, family, NULL) == 0) {
+    if (add_help_entry(store, family, NULL) == 0) {
         push_table_commit(store->table, family->help);
-        charge_family(store, family, (ptrdiff_t)help_cost(family));
+        charge_family(store, family, (ptrdiff_t)entry_cost(family->help));
     }
 }
 
@@ -216,9 +215,9 @@ void push_family_destroy(struct push_store *store, struct push_family *family) {
     charge_family(store, family, -(ptrdiff_t)family->cost);
     push_share_unref(family->payer);
     hash_index_remove(&store->names, family->hash, family);
-    push_readers_leave_family(store, family);
+    push_walks_skip(store, &family->link);
     push_link_remove(&family->link);
-    push_family_free(store, family);
+    free_family(store, family);
 }
 
 struct push_family *push_family_find(const struct push_store *store, const char *name) {
@@ -272,19 +271,6 @@ const char *push_family_next_name(const char *name, enum push_type of, bool has_
     return i == n && has_short_name ? out : NULL;
 }
 
-bool push_name_is_free(const struct push_store *store, const char *name, enum push_type of,
-                       bool has_short_name) {
-    char text[PUSH_MAX_NAME + 16];
-    const char *next;
-    for (size_t i = 0; (next = push_family_next_name(name, of, has_short_name, i, text)) != NULL;
-         i++) {
-        if (push_is_reserved(store, next) || push_family_of_name(store, next) != NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- finding series ---- */
 
 static uint64_t hash_series(const struct push_store *store, const struct push_family *family,
@@ -292,8 +278,12 @@ static uint64_t hash_series(const struct push_store *store, const struct push_fa
     return hash_mix(family->hash, labels_hash ^ store->seed);
 }
 
-static bool same_labels(const struct label *a, const struct label *b, size_t n) {
-    for (size_t i = 0; i < n; i++) {
+static bool has_own(const struct push_series *series, const struct push_update *update) {
+    const struct label *a = series->own, *b = update->labels;
+    if (series->n_labels != update->n_labels) {
+        return false;
+    }
+    for (size_t i = 0; i < series->n_labels; i++) {
         if (strcmp(a[i].value, b[i].value) != 0 || strcmp(a[i].name, b[i].name) != 0) {
             return false;
         }
@@ -301,11 +291,29 @@ static bool same_labels(const struct label *a, const struct label *b, size_t n) 
     return true;
 }
 
-static bool is_series(const struct push_series *series, const struct push_family *family,
-                      const struct push_owner *owner, const struct push_update *update) {
-    return (series->family == family || series->gauge == family) && series->owner == owner &&
-           series->n_labels == update->n_labels &&
-           same_labels(series->own, update->labels, update->n_labels);
+static bool has_all(const struct push_series *series, const struct label *labels, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const char *value = label_find(series->own, series->n_labels, labels[i].name);
+        if (value == NULL) {
+            value = label_find(series->owner->labels, series->owner->n_labels, labels[i].name);
+        }
+        if (value == NULL || strcmp(value, labels[i].value) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the series has the labels of the update, in whatever way they are divided between metric
+ * and owner. Rendered labels do not tell, as groups get an empty instance. */
+static bool matches(const struct push_series *series, const struct push_owner *owner,
+                    const struct push_update *update) {
+    if (series->owner == owner) {
+        return has_own(series, update);
+    }
+    return series->owner->n_labels + series->n_labels == owner->n_labels + update->n_labels &&
+           has_all(series, owner->labels, owner->n_labels) &&
+           has_all(series, update->labels, update->n_labels);
 }
 
 struct push_series *push_series_find(const struct push_store *store,
@@ -316,50 +324,9 @@ struct push_series *push_series_find(const struct push_store *store,
     size_t cursor = 0;
     struct push_series *series;
     while ((series = hash_index_next(&store->series, hash, &cursor)) != NULL) {
-        if (series->dropped != store->batch && is_series(series, family, owner, update)) {
+        if (series->family == family && push_series_base(series)->dropped != store->batch &&
+            matches(series, owner, update)) {
             return series;
-        }
-    }
-    return NULL;
-}
-
-static bool has_label(const struct push_series *series, const struct label *label) {
-    const char *value = label_find(series->own, series->n_labels, label->name);
-    if (value == NULL) {
-        value = label_find(series->owner->labels, series->owner->n_labels, label->name);
-    }
-    return value != NULL && strcmp(value, label->value) == 0;
-}
-
-/* Whether both have the same labels, however owner and metric share them. Not as they are rendered:
- * groups get an empty instance, which is none. */
-static bool look_alike(const struct push_series *a, const struct push_series *b) {
-    if (a->owner->n_labels + a->n_labels != b->owner->n_labels + b->n_labels) {
-        return false;
-    }
-    for (size_t i = 0; i < a->owner->n_labels; i++) {
-        if (!has_label(b, &a->owner->labels[i])) {
-            return false;
-        }
-    }
-    for (size_t i = 0; i < a->n_labels; i++) {
-        if (!has_label(b, &a->own[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-struct push_series *push_series_twin(const struct push_store *store,
-                                     const struct push_family *family,
-                                     const struct push_series *series) {
-    uint64_t hash = hash_series(store, family, series->labels_hash);
-    size_t cursor = 0;
-    struct push_series *other;
-    while ((other = hash_index_next(&store->series, hash, &cursor)) != NULL) {
-        if ((other->family == family || other->gauge == family) && other->dropped != store->batch &&
-            look_alike(other, series)) {
-            return other;
         }
     }
     return NULL;
@@ -369,91 +336,30 @@ struct push_series *push_series_twin(const struct push_store *store,
 
 enum { SERIES_COST = 384 }; /* in memory, beside the entry and the text */
 
-static bool is_composite(enum push_type type) {
-    return type == PUSH_HISTOGRAM || type == PUSH_SUMMARY;
-}
-
 /* How many bytes its names and labels take on a page, and so in memory. */
 static size_t text_size(const struct push_series *series) {
     const struct push_buckets *buckets = series->buckets;
     size_t n_buckets = buckets != NULL ? buckets->n : 0;
-    size_t n_others = buckets != NULL || series->gauge != NULL ? 2 : 1;
+    size_t n_others = buckets != NULL ? 2 : 1;
     return (n_buckets + n_others) * strlen(push_family_name(series->family)) +
            n_others * series->labels->len + (buckets != NULL ? buckets->text.len : 0);
 }
 
-static struct push_entry_spec spec_of(const struct push_series *series) {
-    return (struct push_entry_spec){
-        .type = PUSH_ENTRY_SERIES,
-        .flags = series->gauge != NULL ? PUSH_SERIES_RATE : 0,
-        .n_words = 1 + series->n_values,
-        .key = {{series->bounds, series->n_bounds * sizeof(double)},
-                {series->own + series->n_labels, push_labels_size(series->own, series->n_labels)}},
+static int add_entry(struct push_store *store, struct push_series *series, struct error *err) {
+    struct push_entry_spec spec = {
+        .owner = push_table_id(store->table, series->owner->entry),
     };
-}
-
-size_t push_series_entry_size(const struct push_series *series) {
-    struct push_entry_spec spec = spec_of(series);
-    return push_table_size(&spec);
-}
-
-struct push_series *push_series_create(struct push_family *family, struct push_family *gauge,
-                                       struct push_owner *owner, const struct push_update *update,
-                                       const double *bounds, size_t n_bounds,
-                                       uint64_t labels_hash) {
-    size_t n = update->n_labels;
-    size_t size = n * sizeof(struct label) + push_labels_size(update->labels, n);
-    struct push_series *series = mem_zalloc(1, sizeof(*series) + size);
-    series->family = family;
-    series->gauge = gauge;
-    series->owner = owner;
-    series->labels_hash = labels_hash;
-    series->ttl_ms = PUSH_TTL_DEFAULT;
-    series->n_labels = n;
-    push_copy_labels(series->own, (char *)(series->own + n), update->labels, n);
-    series->labels = push_labels_render(owner, series->own, n);
-    series->n_bounds = n_bounds;
-    series->n_values = is_composite(family->type) ? n_bounds + 2 : 1;
-    if (n_bounds > 0) {
-        series->bounds = mem_dup(bounds, n_bounds * sizeof(*bounds));
+    if (series->mean_of != NULL) {
+        spec.type = PUSH_ENTRY_MEAN;
+        spec.detail = push_table_id(store->table, series->mean_of->entry);
+        return push_table_add(store->table, &spec, &series->entry, err);
     }
-    if (is_composite(family->type)) {
-        series->buckets = create_buckets(series);
-    }
-    if (gauge != NULL) {
-        series->rate = mem_zalloc(1, sizeof(*series->rate));
-    }
-    series->cost =
-        SERIES_COST + push_table_cost(push_series_entry_size(series)) + text_size(series);
-    return series;
-}
-
-static void free_total(struct push_store *store, struct push_total *total) {
-    push_table_remove(store->table, total->entry);
-    free(total);
-}
-
-void push_series_free(struct push_store *store, struct push_series *series) {
-    push_table_remove(store->table, series->entry);
-    while (series->totals != NULL) {
-        struct push_total *total = series->totals;
-        series->totals = total->next;
-        free_total(store, total);
-    }
-    if (series->buckets != NULL) {
-        push_bury(store, series->buckets->text.data, series->collected);
-        free(series->buckets);
-    }
-    push_bury(store, series->labels, series->collected);
-    free(series->rate);
-    free(series->bounds);
-    free(series);
-}
-
-int push_series_place(struct push_store *store, struct push_series *series, struct error *err) {
-    struct push_entry_spec spec = spec_of(series);
-    spec.owner = push_table_id(store->table, series->owner->entry);
+    spec.type = PUSH_ENTRY_SERIES;
     spec.detail = push_table_id(store->table, series->family->entry);
+    spec.n_words = 1 + series->n_values;
+    spec.key[0] = (struct push_text){series->bounds, series->n_bounds * sizeof(double)};
+    spec.key[1] = (struct push_text){series->own + series->n_labels,
+                                     push_labels_size(series->own, series->n_labels)};
     int r = push_table_add(store->table, &spec, &series->entry, err);
     if (r == 0) {
         series->ttl = push_entry_values(series->entry);
@@ -463,79 +369,122 @@ int push_series_place(struct push_store *store, struct push_series *series, stru
     return r;
 }
 
+static void free_series(struct push_store *store, struct push_series *series) {
+    push_table_remove(store->table, series->entry);
+    if (series->buckets != NULL) {
+        push_defer_free(store, series->buckets->text.data, series->collected);
+        free(series->buckets);
+    }
+    push_defer_free(store, series->labels, series->collected);
+    free(series->rate);
+    free(series->bounds);
+    free(series);
+}
+
+static struct push_series *allocate(const struct push_series_spec *spec) {
+    size_t n = spec->n_labels;
+    size_t size = n * sizeof(struct label) + push_labels_size(spec->labels, n);
+    struct push_series *series = mem_zalloc(1, sizeof(*series) + size);
+    bool is_composite = push_type_is_composite(spec->family->type);
+    series->family = spec->family;
+    series->owner = spec->owner;
+    series->mean_of = spec->mean_of;
+    series->labels_hash = spec->labels_hash;
+    series->ttl_ms = PUSH_TTL_DEFAULT;
+    series->n_labels = n;
+    push_copy_labels(series->own, (char *)(series->own + n), spec->labels, n);
+    series->labels = push_labels_render(spec->owner, series->own, n);
+    series->n_bounds = spec->n_bounds;
+    series->n_values = spec->mean_of != NULL ? 0 : is_composite ? spec->n_bounds + 2 : 1;
+    if (spec->n_bounds > 0) {
+        series->bounds = mem_dup(spec->bounds, spec->n_bounds * sizeof(*spec->bounds));
+    }
+    if (is_composite) {
+        series->buckets = create_buckets(series);
+    }
+    return series;
+}
+
 static bool names_plugin(const struct push_series *series) {
     return label_find(series->own, series->n_labels, "plugin") != NULL;
 }
 
-void push_series_index(struct push_store *store, struct push_series *series) {
-    uint64_t hash = series->labels_hash;
-    hash_index_add(&store->series, hash_series(store, series->family, hash), series);
-    if (series->gauge != NULL) {
-        hash_index_add(&store->series, hash_series(store, series->gauge, hash), series);
+static void charge(struct push_store *store, struct push_series *series, int sign) {
+    series->owner->n_series += (size_t)sign;
+    push_charge(store, series->owner, sign * (ptrdiff_t)series->cost);
+}
+
+void push_series_charge(struct push_store *store, struct push_series *series, int sign) {
+    series = push_series_base(series);
+    charge(store, series, sign);
+    if (series->mean != NULL) {
+        charge(store, series->mean, sign);
     }
 }
 
-void push_series_unindex(struct push_store *store, struct push_series *series) {
-    uint64_t hash = series->labels_hash;
-    hash_index_remove(&store->series, hash_series(store, series->family, hash), series);
-    if (series->gauge != NULL) {
-        hash_index_remove(&store->series, hash_series(store, series->gauge, hash), series);
-    }
-}
-
-static void join(struct push_series *series, struct push_family *family,
-                 struct push_member *member) {
-    member->series = series;
-    push_link_append(&family->members, &member->link);
-    family->n_members++;
-}
-
-static void leave(struct push_store *store, struct push_family *family,
-                  struct push_member *member) {
-    push_readers_leave_member(store, member);
-    push_link_remove(&member->link);
-    if (--family->n_members == 0) {
-        push_family_destroy(store, family);
-    }
-}
-
-void push_series_link(struct push_store *store, struct push_series *series) {
-    struct push_owner *owner = series->owner;
-    push_table_commit(store->table, series->entry);
+static void link_series(struct push_store *store, struct push_series *series) {
+    uint64_t hash = hash_series(store, series->family, series->labels_hash);
+    hash_index_add(&store->series, hash, series);
+    push_link_append(&series->family->series, &series->in_family);
+    push_link_append(&series->owner->series, &series->of_owner);
     series->number = ++store->number;
-    join(series, series->family, &series->in_family);
-    if (series->gauge != NULL) {
-        join(series, series->gauge, &series->in_gauge);
-        series->gauge->n_means++;
-    }
-    push_link_append(&owner->series, &series->of_owner);
-    owner->n_series++;
-    owner->n_naming += names_plugin(series) ? 1 : 0;
+    series->family->n_series++;
+    series->owner->n_naming += names_plugin(series) ? 1 : 0;
     store->n_series++;
-    push_charge(store, owner, (ptrdiff_t)series->cost);
+    charge(store, series, 1);
 }
 
-void push_series_destroy(struct push_store *store, struct push_series *series) {
+int push_series_create(struct push_store *store, const struct push_series_spec *spec,
+                       struct push_series **ret_series, struct error *err) {
+    struct push_series *series = allocate(spec);
+    int r = add_entry(store, series, err);
+    if (r < 0) {
+        free_series(store, series);
+        return r;
+    }
+    series->cost = SERIES_COST + push_table_cost(series->entry->size) + text_size(series);
+    link_series(store, series);
+    if (spec->mean_of != NULL) {
+        spec->mean_of->mean = series;
+        spec->mean_of->rate = mem_zalloc(1, sizeof(*series->rate));
+    }
+    *ret_series = series;
+    return 0;
+}
+
+void push_series_destroy_one(struct push_store *store, struct push_series *series) {
     struct push_owner *owner = series->owner;
-    for (const struct push_total *total = series->totals; total != NULL; total = total->next) {
-        push_charge(store, owner, -(ptrdiff_t)push_table_cost(total->entry->size));
+    struct push_family *family = series->family;
+    while (series->totals != NULL) {
+        push_total_destroy(store, series, &series->totals);
     }
-    push_charge(store, owner, -(ptrdiff_t)series->cost);
-    push_table_remove(store->table, TAKE(series->entry)); /* before its families */
-    push_series_unindex(store, series);
-    if (series->gauge != NULL) {
-        series->gauge->n_means--;
-        leave(store, series->gauge, &series->in_gauge);
+    if (series->mean_of != NULL) {
+        series->mean_of->mean = NULL;
+        free(TAKE(series->mean_of->rate));
     }
-    leave(store, series->family, &series->in_family);
-    push_cursors_leave_series(store, series);
+    hash_index_remove(&store->series, hash_series(store, family, series->labels_hash), series);
+    push_walks_skip(store, &series->in_family);
+    push_walks_skip(store, &series->of_owner);
+    push_link_remove(&series->in_family);
     push_link_remove(&series->of_owner);
-    owner->n_series--;
+    family->n_series--;
     owner->n_naming -= names_plugin(series) ? 1 : 0;
     owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
     store->n_series--;
     store->removals++;
-    push_series_free(store, series);
+    charge(store, series, -1);
+    free_series(store, series); /* its entry before that of its family */
+    if (family->n_series == 0) {
+        push_family_destroy(store, family);
+    }
+}
+
+void push_series_destroy(struct push_store *store, struct push_series *series) {
+    series = push_series_base(series);
+    if (series->mean != NULL) {
+        push_series_destroy_one(store, series->mean);
+    }
+    push_series_destroy_one(store, series);
 }
 
 /* ---- totals ---- */
@@ -575,31 +524,37 @@ bool push_start_is_connected(const struct push_store *store, uint64_t number) {
     return find_start(store, number) != NULL;
 }
 
-static struct push_entry_spec spec_of_total(const struct push_series *series,
-                                            const struct push_total *total) {
-    return (struct push_entry_spec){
+int push_total_create(struct push_store *store, struct push_series *series, uint64_t start,
+                      struct push_total **ret_total, struct error *err) {
+    struct push_total *total = mem_zalloc(1, sizeof(*total));
+    total->start = start;
+    const struct push_entry_spec spec = {
         .type = PUSH_ENTRY_TOTAL,
-        .n_words = series->n_values + 1,
+        .owner = push_table_id(store->table, series->owner->entry),
+        .detail = push_table_id(store->table, series->entry),
+        .n_words = series->n_values,
         .key = {{&total->start, sizeof(total->start)}},
     };
-}
-
-size_t push_total_cost(const struct push_series *series) {
-    struct push_entry_spec spec = spec_of_total(series, &(struct push_total){0});
-    return push_table_cost(push_table_size(&spec));
-}
-
-int push_total_place(struct push_store *store, struct push_series *series, struct push_total *total,
-                     struct error *err) {
-    struct push_entry_spec spec = spec_of_total(series, total);
-    spec.owner = push_table_id(store->table, series->owner->entry);
-    spec.detail = push_table_id(store->table, series->entry);
     int r = push_table_add(store->table, &spec, &total->entry, err);
-    if (r == 0) {
-        total->last = push_entry_values(total->entry);
-        total->used_ms = total->last + series->n_values;
+    if (r < 0) {
+        free(total);
+        return r;
     }
-    return r;
+    total->last = push_entry_values(total->entry);
+    total->next = series->totals;
+    series->totals = total;
+    push_charge(store, series->owner, (ptrdiff_t)entry_cost(total->entry));
+    *ret_total = total;
+    return 0;
+}
+
+void push_total_destroy(struct push_store *store, struct push_series *series,
+                        struct push_total **link) {
+    struct push_total *total = *link;
+    *link = total->next;
+    push_charge(store, series->owner, -(ptrdiff_t)entry_cost(total->entry));
+    push_table_remove(store->table, total->entry);
+    free(total);
 }
 
 void push_total_forget_oldest(struct push_store *store, struct push_series *series) {
@@ -609,21 +564,6 @@ void push_total_forget_oldest(struct push_store *store, struct push_series *seri
         oldest = n > 0 && !push_start_is_connected(store, (*link)->start) ? link : oldest;
     }
     if (n > MAX_STARTS && oldest != NULL) {
-        struct push_total *total = *oldest;
-        *oldest = total->next;
-        push_charge(store, series->owner, -(ptrdiff_t)push_table_cost(total->entry->size));
-        free_total(store, total);
+        push_total_destroy(store, series, oldest);
     }
-}
-
-void push_total_link(struct push_store *store, struct push_series *series,
-                     struct push_total *total) {
-    struct push_total **link = &series->totals;
-    while (*link != NULL && *(*link)->used_ms > *total->used_ms) {
-        link = &(*link)->next;
-    }
-    total->next = *link;
-    *link = total;
-    push_table_commit(store->table, total->entry);
-    push_charge(store, series->owner, (ptrdiff_t)push_table_cost(total->entry->size));
 }

@@ -64,33 +64,33 @@ static uint64_t oldest_in_use(const struct push_store *store) {
     return oldest;
 }
 
-static void free_graves(struct push_store *store, uint64_t oldest) {
+static void free_deferred(struct push_store *store, uint64_t oldest) {
     size_t n_kept = 0;
-    for (size_t i = 0; i < store->n_graves; i++) {
-        if (store->graves[i].collected < oldest) {
-            free(store->graves[i].memory);
+    for (size_t i = 0; i < store->n_deferred; i++) {
+        if (store->deferred[i].collected < oldest) {
+            free(store->deferred[i].memory);
         } else {
-            store->graves[n_kept++] = store->graves[i];
+            store->deferred[n_kept++] = store->deferred[i];
         }
     }
-    store->n_graves = n_kept;
+    store->n_deferred = n_kept;
     if (n_kept == 0) {
-        free(TAKE(store->graves));
-        store->cap_graves = 0;
+        free(TAKE(store->deferred));
+        store->cap_deferred = 0;
     }
 }
 
-void push_bury(struct push_store *store, void *memory, uint64_t collected) {
+void push_defer_free(struct push_store *store, void *memory, uint64_t collected) {
     if (memory == NULL || collected == 0 || collected < oldest_in_use(store)) {
         free(memory);
         return;
     }
-    ARRAY_GROW(&store->graves, &store->cap_graves, store->n_graves + 1);
-    store->graves[store->n_graves++] = (struct push_grave){memory, collected};
+    ARRAY_GROW(&store->deferred, &store->cap_deferred, store->n_deferred + 1);
+    store->deferred[store->n_deferred++] = (struct push_deferred){memory, collected};
 }
 
-void push_store_open_graves(struct push_store *store) {
-    free_graves(store, oldest_in_use(store));
+void push_store_free_deferred(struct push_store *store) {
+    free_deferred(store, oldest_in_use(store));
 }
 
 /* ---- snapshots ---- */
@@ -110,7 +110,7 @@ void push_reader_destroy(struct push_reader *reader) {
     }
     pthread_mutex_lock(&reader->store->lock);
     push_link_remove(&reader->link);
-    push_store_open_graves(reader->store);
+    push_store_free_deferred(reader->store);
     pthread_mutex_unlock(&reader->store->lock);
     free(reader);
 }
@@ -167,7 +167,7 @@ void push_store_destroy(struct push_store *store) {
         free(store->starts.slots[i].item);
     }
     hash_index_finish(&store->starts);
-    free_graves(store, UINT64_MAX);
+    free_deferred(store, UINT64_MAX);
     push_plan_destroy(store->plan);
     free(store->reserved);
     pthread_mutex_destroy(&store->lock);

@@ -199,13 +199,13 @@ struct push_owner *push_store_owner_after(const struct push_store *store, uint64
 struct push_series_view {
     struct push_owner *owner;
     uint64_t family;  /* its number */
-    const char *name; /* as exported; of a rate that of the gauge */
+    const char *name; /* as exported */
     const char *help;
-    enum push_type type;
+    enum push_type type;        /* a rate is a counter and a gauge */
     const struct label *labels; /* without the owner's */
     size_t n_labels;
     const char *text;     /* all labels, rendered */
-    const double *values; /* as in struct push_update for PUSH_SET; of a rate: total, then mean */
+    const double *values; /* as in struct push_update for PUSH_SET; NaN: a mean not known yet */
     size_t n_values;
     const double *bounds;
     size_t n_bounds;
@@ -234,12 +234,16 @@ bool push_store_visit_some(struct push_store *store, const struct push_owner *ow
                            bool (*visit)(const struct push_series_view *series, void *context),
                            void *context);
 
-/* Where a walk over all owners and their series goes on, whatever is removed meanwhile. */
+/* A position in a list of lists. If an item is removed, positions at it move on. */
+struct push_walk {
+    struct push_link *outer, *inner; /* inner NULL: the list of `outer` has not been begun */
+    struct push_walk *next;
+};
+
+/* A position in the owners and their series. */
 struct push_cursor {
-    struct push_link *owner;  /* comes next */
-    struct push_link *series; /* of that owner; NULL: it has not been looked at */
-    size_t n_removed;         /* of its series, by this walk */
-    struct push_cursor *next;
+    struct push_walk walk;
+    size_t n_removed; /* of the present owner's series, by this cursor */
 };
 
 /* From the first owner on. To be ended before the store is. */

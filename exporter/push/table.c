@@ -70,7 +70,7 @@ static uint32_t commit_of(const void *pages, size_t len, uint32_t id) {
 
 uint32_t push_entry_link(const struct push_entry *entry, const void *pages, size_t len) {
     bool has_detail = entry->type == PUSH_ENTRY_HELP || entry->type == PUSH_ENTRY_SERIES ||
-                      entry->type == PUSH_ENTRY_TOTAL;
+                      entry->type == PUSH_ENTRY_TOTAL || entry->type == PUSH_ENTRY_MEAN;
     uint32_t detail = has_detail ? commit_of(pages, len, entry->detail) : 0;
     return commit_of(pages, len, entry->owner) ^ detail;
 }

@@ -28,15 +28,15 @@ enum push_entry_type {
     PUSH_ENTRY_FAMILY, /* detail: type. key: name */
     PUSH_ENTRY_HELP,   /* detail: family. key: text */
     PUSH_ENTRY_SERIES, /* detail: family. words: time to live, values. key: bounds, labels */
-    PUSH_ENTRY_TOTAL,  /* detail: series. words: last figures, time of use. key: start */
+    PUSH_ENTRY_TOTAL,  /* detail: series. words: last figures. key: start */
     PUSH_ENTRY_NOTE,   /* key: its key, its text */
+    PUSH_ENTRY_MEAN,   /* detail: series, a counter that is a rate */
 };
 
 /* Flags of entries. */
 enum {
     PUSH_FAMILY_SHORT_NAME = 1,
     PUSH_FAMILY_OF_GROUP = 2,
-    PUSH_SERIES_RATE = 1,
     PUSH_OWNER_GROUP = 1,
 };
 

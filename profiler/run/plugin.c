@@ -110,11 +110,11 @@ static void put_histogram(const struct visit *visit, const struct push_series_vi
 }
 
 static void note_frames(struct visit *visit, const struct push_series_view *series) {
-    bool rate = series->type == PUSH_RATE;
-    if (rate && strcmp(series->name, "fps") == 0) {
-        visit->frames[0] = (isnan(visit->frames[0]) ? 0 : visit->frames[0]) + series->values[0];
-    } else if (strcmp(series->name, rate ? "frames" : "frames_total") == 0) {
-        visit->frames[1] = (isnan(visit->frames[1]) ? 0 : visit->frames[1]) + series->values[0];
+    static const char *const names[] = {"fps_total", "frames_total"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (strcmp(series->name, names[i]) == 0) {
+            visit->frames[i] = (isnan(visit->frames[i]) ? 0 : visit->frames[i]) + series->values[0];
+        }
     }
 }
 
@@ -128,18 +128,14 @@ static void visit_series(const struct push_series_view *series, void *context) {
     case PUSH_HISTOGRAM:
         put_histogram(visit, series);
         break;
-    case PUSH_RATE:
-        put(visit, series, "_total", NULL, RECORD_COUNTER, series->values[0]);
-        put(visit, series, "", NULL, RECORD_GAUGE, series->n_values > 1 ? series->values[1] : NAN);
-        if (strcmp(series->name, "fps") == 0 && series->n_values > 1) {
-            visit->live->fps = series->values[1];
-        }
-        break;
     case PUSH_SUMMARY:
         break; /* the application chose its quantiles, and they cannot be aggregated */
     default:
         put(visit, series, "", NULL, series->type == PUSH_COUNTER ? RECORD_COUNTER : RECORD_GAUGE,
             series->values[0]);
+        if (strcmp(series->name, "fps") == 0 && !isnan(series->values[0])) {
+            visit->live->fps = series->values[0];
+        }
         break;
     }
 }

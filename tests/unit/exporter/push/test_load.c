@@ -112,7 +112,7 @@ static void test_everything_comes_back(void) {
     push_store_expire(store, SIZE_MAX); /* the time in which we were not there does not count */
     char *after = fixture_scrape(store);
     TEST_ASSERT_EQUAL_STRING(before, after);
-    TEST_ASSERT_EQUAL_UINT64(6, report.n_series);
+    TEST_ASSERT_EQUAL_UINT64(7, report.n_series);
     TEST_ASSERT_EQUAL_UINT64(0, report.n_dropped + report.n_damaged_pages);
     free(before);
     free(after);
@@ -208,7 +208,7 @@ static void test_cut_off_anywhere(void) {
         free(copy);
         push_store_destroy(other);
     }
-    TEST_ASSERT_EQUAL_UINT64(7, n_before);
+    TEST_ASSERT_EQUAL_UINT64(8, n_before);
 }
 
 static void test_wrong_entries_are_dropped(void) {

@@ -158,8 +158,9 @@ static void test_a_rate_beside_gauges_of_others(void) {
         TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, c, "fps", PUSH_COUNTER, PUSH_INC, 1));
         TEST_ASSERT_EQUAL_INT(-EEXIST,
                               fixture_push(store, c, "fps_total", PUSH_GAUGE, PUSH_SET, 1));
-        TEST_ASSERT_EQUAL_INT(-EINVAL, fixture_push(store, c, "fps", PUSH_UNSAID, PUSH_INC, 1));
         TEST_ASSERT_EQUAL_INT(0, fixture_push(store, c, "fps_total", PUSH_COUNTER, PUSH_INC, 1));
+        TEST_ASSERT_EQUAL_INT(0, fixture_push(store, c, "fps", PUSH_UNSAID, PUSH_INC, 1));
+        TEST_ASSERT_EQUAL_INT(-EEXIST, fixture_push(store, c, "fps", PUSH_GAUGE, PUSH_SET, 1));
         push_store_remove_owner(store, first);
         push_store_remove_owner(store, second);
         push_store_remove_owner(store, c);

@@ -43,13 +43,17 @@ static void test_views(void) {
     fixture_push(store, a, "r", PUSH_RATE, PUSH_INC, 4);
     struct buf out CLEANUP_BUF = {0};
     push_store_visit(store, a, count_view, &out);
-    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 5 2\nb{plugin=\"a\"} 1\n", out.data);
+    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 2\nr_total{plugin=\"a\"} 5\nb{plugin=\"a\"} 1\n",
+                             out.data);
     buf_reset(&out);
     push_store_visit(store, NULL, count_view, &out);
-    TEST_ASSERT_EQUAL_STRING("r{plugin=\"a\"} 5 2\nb{plugin=\"a\"} 1\nb{plugin=\"b\"} 2\n",
-                             out.data);
+    TEST_ASSERT_EQUAL_STRING(
+        "r{plugin=\"a\"} 2\nr_total{plugin=\"a\"} 5\nb{plugin=\"a\"} 1\nb{plugin=\"b\"} 2\n",
+        out.data);
     TEST_ASSERT_EQUAL_UINT64(2, push_store_remove_if(store, is_named_b, NULL));
-    TEST_ASSERT_EQUAL_UINT64(1, push_store_stats(store).n_series);
+    TEST_ASSERT_EQUAL_UINT64(2, push_store_stats(store).n_series);
+    TEST_ASSERT_EQUAL_UINT64(1, push_store_remove_if(store, fixture_is_named, "r"));
+    TEST_ASSERT_EQUAL_UINT64(0, push_store_stats(store).n_series); /* the counter, too */
     push_owner_unref(store, a);
     push_owner_unref(store, b);
 }
