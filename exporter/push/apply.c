@@ -288,6 +288,14 @@ static int find_target(struct push_plan *plan, struct push_family **ret_family) 
 
 /* ---- series ---- */
 
+static int check_labels(const struct push_plan *plan) {
+    const struct push_update *update = plan->update;
+    int r = push_check_labels(plan->owner, plan->type, update, plan->err);
+    return r < 0 ? r
+                 : push_claim_check_labels(plan->store, plan->owner, update->name, update->labels,
+                                           update->n_labels, plan->err);
+}
+
 /* Finds the owner's series of the family, NULL: none. A series of another owner with the same
  * labels is dropped if its owner is less well known. */
 static int find_series(struct push_plan *plan, const struct push_family *family,
@@ -297,6 +305,10 @@ static int find_series(struct push_plan *plan, const struct push_family *family,
     *ret_series = series;
     if (series == NULL || series->owner == plan->owner) {
         return 0;
+    }
+    int r = check_labels(plan);
+    if (r < 0) {
+        return r;
     }
     if (push_series_base(series)->batch == plan->store->batch ||
         !push_claim_outranks(plan->owner, series->owner)) {
@@ -364,10 +376,7 @@ static int make_series(struct push_plan *plan, struct push_family *family,
     size_t n_bounds;
     choose_bounds(family, update, &bounds, &n_bounds);
     plan->weight += update->bounds == NULL ? n_bounds / FIGURES_OF_UPDATE : 0;
-    int r = push_check_labels(plan->owner, plan->type, update, plan->err);
-    r = r < 0 ? r
-              : push_claim_check_labels(plan->store, plan->owner, update->name, update->labels,
-                                        update->n_labels, plan->err);
+    int r = check_labels(plan);
     r = r < 0 ? r : push_check_bounds(update, bounds, n_bounds, plan->err);
     return r < 0 ? r : add_series(plan, family, NULL, bounds, n_bounds, ret_series);
 }
