@@ -24,7 +24,7 @@ enum { STATE_VERSION = 1 };
 
 static const char magic[8] = "waapstat";
 
-/* Then, each at the start of a page: the checks of the pages, the pages. */
+/* The checks of the pages follow, then the pages, each part at the start of a page. */
 struct header {
     char magic[8];
     uint32_t version;
@@ -126,23 +126,19 @@ int push_state_decode(void *data, size_t len, size_t *ret_offset, size_t *ret_le
     return 0;
 }
 
-/* ---- files that another process left ---- */
+/* ---- files of an earlier process ---- */
 
-/* MAX_TABLE_BYTES: see push.table-size. Around its pages a state file has a header and their
- * checks, a thousandth. */
-enum {
-    MAX_TABLE_BYTES = 1 << 30,
-    MAX_FILE_BYTES = MAX_TABLE_BYTES + (MAX_TABLE_BYTES >> 8),
-    MAX_SET_ASIDE = 100, /* in one second */
-};
+/* MAX_TABLE_BYTES: see push.table-size. A state file also has a header and the checks of pages, a
+ * thousandth. */
+enum { MAX_TABLE_BYTES = 1 << 30, MAX_FILE_BYTES = MAX_TABLE_BYTES + (MAX_TABLE_BYTES >> 8) };
 
 void push_remains_finish(struct push_remains *remains) {
     buf_finish(&remains->file);
     *remains = (struct push_remains){0};
 }
 
-/* Whether the file was never one of ours: all of these begin with "waap". One of them that is
- * damaged has a byte less of that, or only zeroes. */
+/* Whether the file is neither a table nor a state file, not even a damaged one. Both begin with
+ * "waap"; damage is assumed to change one byte of it, or to clear all. */
 static bool is_foreign(const struct buf *file) {
     static const char begin[] = {'w', 'a', 'a', 'p'};
     size_t n_like = 0, n_zero = 0;
@@ -153,78 +149,47 @@ static bool is_foreign(const struct buf *file) {
     return n_like + 1 < sizeof(begin) && n_zero < sizeof(begin) && file->len > 0;
 }
 
-/* Says whose fault it is that a file cannot be read. */
-static int blame(const char *path, const struct push_remains *remains, int code,
+int push_recover(enum push_file kind, const char *path, struct push_remains *ret_remains,
                  struct error *err) {
-    return error_set(err, is_foreign(&remains->file) ? -EMEDIUMTYPE : code, "%s: %s", path,
-                     err->text);
-}
-
-int push_recover_table(const char *path, struct push_remains *ret_remains, struct error *err) {
     struct push_remains remains = {0};
-    int r = file_read_own(path, MAX_FILE_BYTES, &remains.file, err);
-    if (r == 0) {
-        r = push_table_recover(remains.file.data, remains.file.len, &remains.offset,
-                               &remains.same_boot, err);
-        r = r < 0 ? blame(path, &remains, r, err) : 0;
-    }
+    struct buf *file = &remains.file;
+    int r = file_read_own(path, MAX_FILE_BYTES, file, err);
     if (r < 0) {
-        push_remains_finish(&remains);
         return r;
     }
-    remains.len = remains.file.len - remains.offset;
-    *ret_remains = remains;
-    return 0;
-}
-
-int push_recover_state(const char *path, struct push_remains *ret_remains, struct error *err) {
-    struct push_remains remains = {0};
-    int r = file_read_own(path, MAX_FILE_BYTES, &remains.file, err);
-    if (r == 0) {
-        r = push_state_decode(remains.file.data, remains.file.len, &remains.offset, &remains.len,
+    if (kind == PUSH_FILE_TABLE) {
+        r = push_table_recover(file->data, file->len, &remains.offset, &remains.same_boot, err);
+        remains.len = file->len - remains.offset;
+    } else {
+        r = push_state_decode(file->data, file->len, &remains.offset, &remains.len,
                               &remains.n_damaged, err);
-        r = r < 0 ? blame(path, &remains, r, err) : 0;
     }
     if (r < 0) {
+        r = error_set(err, is_foreign(file) ? -EMEDIUMTYPE : r, "%s: %s", path, err->text);
         push_remains_finish(&remains);
         return r;
     }
     *ret_remains = remains;
     return 0;
-}
-
-/* A name for it that nothing has; its lock keeps others from taking the same. */
-static int find_name(const char *path, struct buf *ret_name, struct error *err) {
-    long long seconds = (long long)time(NULL);
-    struct stat st;
-    for (int i = 0; i < MAX_SET_ASIDE; i++) {
-        buf_reset(ret_name);
-        buf_printf(ret_name, "%s.bad-%lld", path, seconds);
-        if (i > 0) {
-            buf_printf(ret_name, "-%d", i);
-        }
-        if (lstat(buf_str(ret_name), &st) < 0) {
-            return errno == ENOENT ? 0
-                                   : error_set(err, -errno, "look for %s: %m", buf_str(ret_name));
-        }
-    }
-    return error_set(err, -EEXIST, "%s is there already", buf_str(ret_name));
 }
 
 int push_recover_set_aside(const char *path, struct buf *ret_name, struct error *err) {
     struct stat st;
+    struct timespec now;
     if (lstat(path, &st) < 0) {
         return error_set(err, -errno, "look for %s: %m", path);
     }
-    /* A directory or /dev/null was given by mistake, and others need it where it is. */
+    /* A directory or device was given by mistake, and must stay at its place. */
     if (!S_ISREG(st.st_mode)) {
-        return error_set(err, -EINVAL, "%s is no file", path);
+        return error_set(err, -EINVAL, "%s is not a regular file", path);
     }
-    int r = find_name(path, ret_name, err);
-    if (r == 0 && rename(path, buf_str(ret_name)) < 0) {
-        r = error_set(err, -errno, "rename %s to %s: %m", path, buf_str(ret_name));
+    clock_gettime(CLOCK_REALTIME, &now);
+    buf_reset(ret_name);
+    buf_printf(ret_name, "%s.bad-%lld.%09ld", path, (long long)now.tv_sec, now.tv_nsec);
+    if (rename(path, buf_str(ret_name)) < 0) {
+        return error_set(err, -errno, "rename %s to %s: %m", path, buf_str(ret_name));
     }
-    return r;
+    return 0;
 }
 
 static int make_directory(const char *path, struct error *err) {
@@ -240,23 +205,18 @@ static int make_directory(const char *path, struct error *err) {
     return 0;
 }
 
-/* The file itself is exchanged by renaming, so the lock has a file of its own. The kernel takes it
- * off when the last thread of its process is gone. */
+/* The file itself is replaced by rename, so the lock is a file of its own. */
 int push_recover_lock(const char *path, int *ret_fd, struct error *err) {
-    int r = make_directory(path, err);
-    if (r < 0) {
-        return r;
-    }
     struct buf name CLEANUP_BUF = {0};
     buf_printf(&name, "%s.lock", path);
-    int fd CLEANUP_CLOSE = file_open_own(buf_str(&name), O_RDWR | O_CREAT, err);
+    int r = make_directory(path, err);
+    int fd CLEANUP_CLOSE = r == 0 ? file_open_own(buf_str(&name), O_RDWR | O_CREAT, err) : r;
     if (fd < 0) {
         return fd;
     }
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        int code = errno == EWOULDBLOCK ? EBUSY : errno;
-        return code == EBUSY ? error_set(err, -EBUSY, "%s is in use by another waap", path)
-                             : error_set(err, -code, "lock %s: %m", buf_str(&name));
+        return errno == EWOULDBLOCK ? error_set(err, -EBUSY, "%s is in use by another waap", path)
+                                    : error_set(err, -errno, "lock %s: %m", buf_str(&name));
     }
     *ret_fd = TAKE_FD(fd);
     return 0;

@@ -89,80 +89,62 @@ static char *describe_places(const struct settings *settings) {
 
 /* ---- opening ---- */
 
-/* What was there at the start. */
-struct old_files {
-    struct push_remains table, state;
-    bool has_table, has_state;
-    /* Of no use and could not be set aside, or never a file of ours alone: not ours to lose. */
-    bool table_is_stuck, state_is_stuck;
+/* A file that was there at the start. */
+struct old_file {
+    const char *path; /* NULL: none */
+    struct push_remains remains;
+    bool is_found;
+    bool is_stuck; /* it must not be written: of another kind, or it could not be set aside */
 };
 
-static void old_files_finish(struct old_files *old) {
-    push_remains_finish(&old->table);
-    push_remains_finish(&old->state);
+static void old_file_finish(struct old_file *old) {
+    push_remains_finish(&old->remains);
 }
-#define CLEANUP_OLD_FILES CLEANUP(old_files_finish)
+#define CLEANUP_OLD_FILE CLEANUP(old_file_finish)
 
-/* Puts a file of no use out of the way; says whether that cannot be. */
-static bool set_aside(const char *path, const char *why) {
+static void set_aside(struct old_file *old, const char *why) {
     struct buf name CLEANUP_BUF = {0};
     struct error err;
-    if (push_recover_set_aside(path, &name, &err) < 0) {
+    old->is_stuck = push_recover_set_aside(old->path, &name, &err) < 0;
+    if (old->is_stuck) {
         log_warn("push: %s; it cannot be set aside: %s", why, err.text);
-        return true;
+    } else {
+        log_warn("push: %s; set aside as %s", why, buf_str(&name));
     }
-    log_warn("push: %s; set aside as %s", why, buf_str(&name));
-    return false;
 }
 
-/* Whether there is something to load. Where there is no telling what a file holds, it is kept for
- * somebody to look at. */
-static bool take_remains(const char *path, struct push_remains *remains, bool *ret_is_stuck,
-                         int (*recover)(const char *path, struct push_remains *ret_remains,
-                                        struct error *err)) {
+/* Reads a file if there is one. A damaged one is kept under another name. */
+static void read_old_file(struct old_file *old, enum push_file kind) {
     struct error err;
-    int r = path != NULL ? recover(path, remains, &err) : -ENOENT;
-    if (r == -EMEDIUMTYPE || r == -EPERM) { /* a path given by mistake, or another's file */
+    int r = old->path != NULL ? push_recover(kind, old->path, &old->remains, &err) : -ENOENT;
+    old->is_found = r == 0;
+    if (r == -EMEDIUMTYPE || r == -EPERM) { /* a path given by mistake, or another user's file */
         log_warn("push: %s", err.text);
-        *ret_is_stuck = true;
+        old->is_stuck = true;
     } else if (r < 0 && r != -ENOENT) {
-        *ret_is_stuck = set_aside(path, err.text);
-    }
-    return r == 0;
-}
-
-/* The table of this boot is the truth; after another boot the state file is, which was written as a
- * whole. It is looked at in any case, as it is going to be replaced. */
-static void read_old_files(const char *table_path, const char *state_path, struct old_files *old) {
-    old->has_table =
-        take_remains(table_path, &old->table, &old->table_is_stuck, push_recover_table);
-    old->has_state =
-        take_remains(state_path, &old->state, &old->state_is_stuck, push_recover_state);
-    if (old->state.n_damaged > 0) {
+        set_aside(old, err.text);
+    } else if (old->remains.n_damaged > 0) {
         struct buf why CLEANUP_BUF = {0};
-        buf_printf(&why, "%s: %zu damaged pages", state_path, old->state.n_damaged);
-        old->state_is_stuck = set_aside(state_path, buf_str(&why));
-    }
-    if (old->has_table && old->table.same_boot) {
-        push_remains_finish(&old->state);
-        old->has_state = false;
+        buf_printf(&why, "%s: %zu damaged pages", old->path, old->remains.n_damaged);
+        set_aside(old, buf_str(&why));
     }
 }
 
-static void load(struct push_store *store, const char *path, const struct push_remains *remains) {
+static void load(struct push_store *store, const struct old_file *old) {
     struct push_load_report report;
+    const struct push_remains *remains = &old->remains;
     push_store_load(store, remains->file.data + remains->offset, remains->len, &report);
     size_t n_damaged = remains->n_damaged + report.n_damaged_pages;
     if (n_damaged > 0 || report.n_dropped > 0) {
-        log_warn("push: %s: %zu damaged pages and %zu entries of no use; %zu series are left", path,
-                 n_damaged, report.n_dropped, report.n_series);
+        log_warn("push: %s: %zu damaged pages and %zu invalid entries; %zu series are left",
+                 old->path, n_damaged, report.n_dropped, report.n_series);
     } else if (report.n_series > 0) {
-        log_info("push: %s: %zu series taken over", path, report.n_series);
+        log_info("push: %s: %zu series restored", old->path, report.n_series);
     }
 }
 
-/* The state file has a lock of its own, as daemons without a table or with another one may be given
- * the same. Where it cannot be had for another reason, as on a full disk, each save asks again. */
+/* The state file has a lock of its own, as daemons with other tables may be given the same file. If
+ * it fails for another reason, such as a full disk, each save tries again. */
 static void claim_state(struct push_keeper *keeper, const char *path) {
     if (path == NULL) {
         return;
@@ -179,7 +161,7 @@ static void claim_state(struct push_keeper *keeper, const char *path) {
     }
 }
 
-/* Without its file the store is kept in memory: pushing goes on. */
+/* Without its file the store is in memory: pushing goes on. */
 static int make_store(struct push_keeper *keeper, struct push_store_config *config,
                       struct error *err) {
     struct error problem;
@@ -193,43 +175,45 @@ static int make_store(struct push_keeper *keeper, struct push_store_config *conf
     return push_store_create(config, &keeper->store, err);
 }
 
-/* Fills the store with what there is. */
-static void restore(struct push_keeper *keeper, const char *table_path,
-                    const struct old_files *old) {
-    if (old->has_state) {
-        load(keeper->store, keeper->state_path, &old->state);
-    } else if (old->has_table) {
-        load(keeper->store, table_path, &old->table);
+/* A table of this boot is newer than the state file. After a reboot the state file is used, which
+ * was written as a whole. */
+static void restore(struct push_keeper *keeper, const struct old_file *table,
+                    const struct old_file *state) {
+    bool use_table = table->is_found && (table->remains.same_boot || !state->is_found);
+    if (use_table) {
+        load(keeper->store, table);
+    } else if (state->is_found) {
+        load(keeper->store, state);
     }
-    if (old->has_state && old->state.n_damaged == 0) {
+    if (!use_table && state->is_found && state->remains.n_damaged == 0) {
         keeper->saved_changes = push_store_stats(keeper->store).changes;
     }
 }
 
 static int open_store(struct push_keeper *keeper, struct push_store_config *config,
                       struct error *err) {
-    struct old_files old CLEANUP_OLD_FILES = {0};
+    struct old_file table CLEANUP_OLD_FILE = {.path = config->table_path};
+    struct old_file state CLEANUP_OLD_FILE = {.path = keeper->state_path};
     struct error problem;
-    const char *table_path = config->table_path;
-    /* The table of another daemon is not ours to take over. */
-    if (table_path != NULL && push_recover_lock(table_path, &keeper->table_lock_fd, &problem) < 0) {
+    if (table.path != NULL && push_recover_lock(table.path, &keeper->table_lock_fd, &problem) < 0) {
         log_warn("push: %s; " IN_MEMORY, problem.text);
-        table_path = NULL;
+        table.path = NULL;
     }
-    read_old_files(table_path, keeper->state_path, &old);
-    if (old.table_is_stuck) {
-        log_warn("push: %s is left as it is; " IN_MEMORY, table_path);
+    read_old_file(&table, PUSH_FILE_TABLE);
+    read_old_file(&state, PUSH_FILE_STATE);
+    if (table.is_stuck) {
+        log_warn("push: %s is left as it is; " IN_MEMORY, table.path);
     }
-    config->table_path = old.table_is_stuck ? NULL : table_path;
+    config->table_path = table.is_stuck ? NULL : table.path;
     int r = make_store(keeper, config, err);
     if (r < 0) {
         return r;
     }
-    restore(keeper, table_path, &old);
+    restore(keeper, &table, &state);
     if (push_store_publish(keeper->store, &problem) < 0) {
-        log_warn("push: %s; what is pushed is gone after a restart", problem.text);
+        log_warn("push: %s; what is pushed is lost at a restart", problem.text);
     }
-    if (old.state_is_stuck) {
+    if (state.is_stuck) {
         log_warn("push: %s is left as it is; nothing is saved until the next start",
                  keeper->state_path);
         free(TAKE(keeper->state_path));

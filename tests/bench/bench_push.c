@@ -115,7 +115,7 @@ static void pass_over(const struct push_entry *entry, uint32_t id, void *context
 static double measure_reading(void) {
     double begin = stopwatch_cpu_seconds();
     struct push_remains remains CLEANUP_PUSH_REMAINS = {0};
-    must(push_recover_table(path, &remains, &err));
+    must(push_recover(PUSH_FILE_TABLE, path, &remains, &err));
     push_pages_scan(remains.file.data + remains.offset, remains.len, pass_over, NULL);
     return stopwatch_cpu_seconds() - begin;
 }
@@ -169,7 +169,7 @@ static void make_many(struct push_store *store, struct push_owner *owner) {
 static void take_over(void) {
     double begin = stopwatch_cpu_seconds();
     struct push_remains remains CLEANUP_PUSH_REMAINS = {0};
-    must(push_recover_table(path, &remains, &err));
+    must(push_recover(PUSH_FILE_TABLE, path, &remains, &err));
     struct push_store *store = create();
     struct push_load_report report;
     push_store_load(store, remains.file.data + remains.offset, remains.len, &report);

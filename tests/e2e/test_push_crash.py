@@ -155,7 +155,7 @@ def test_an_orderly_end_keeps_everything(waap, place):
         plugin.tell({"metric": "n", "type": "counter", "inc": 3}, {"metric": "g", "type": "gauge", "set": 7})
     assert first.stop()[0] == 0
     second = listening(waap, *flags)
-    second.wait_log("2 series taken over")
+    second.wait_log("2 series restored")
     assert counts(second, "n_total") == {"p": 3} and counts(second, "g") == {"p": 7}
 
 
@@ -331,5 +331,5 @@ def test_a_full_disk_keeps_the_state_file_before(waap, small_disk, tmp_path):
     assert "No space left on device" in first.output()
     first.stop(signal=signal.SIGKILL)
     second = listening(waap, *flags)
-    second.wait_log("1 series taken over")
+    second.wait_log("1 series restored")
     assert counts(second, "n_total") == {"p": 1}

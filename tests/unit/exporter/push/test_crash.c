@@ -34,7 +34,7 @@ static struct push_store *open_store(void) {
     config.table_bytes = 16 << 20;
     config.limits.max_owner_series = 100000;
     struct push_remains remains CLEANUP_PUSH_REMAINS = {0};
-    int found = push_recover_table(path, &remains, &err);
+    int found = push_recover(PUSH_FILE_TABLE, path, &remains, &err);
     TEST_ASSERT_TRUE_MESSAGE(found == 0 || found == -ENOENT, err.text);
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, push_store_create(&config, &store, &err), err.text);
     if (found == 0) {
