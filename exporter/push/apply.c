@@ -698,7 +698,7 @@ static void carry_out(struct push_plan *plan, struct push_owner *owner) {
         push_series_charge(plan->store, plan->dropped[i], 1);
         push_series_destroy(plan->store, plan->dropped[i]);
     }
-    plan->store->updates += plan->batch->n_updates;
+    plan->store->stats.updates += plan->batch->n_updates;
     note_pushes(plan, owner);
 }
 
@@ -726,6 +726,7 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
     size_t failed = 0;
     push_store_lock(store);
     store->batch++;
+    store->stats.changes++;
     plan->batch = batch;
     plan->err = err;
     plan->now_ms = push_store_now_ms(store);

@@ -362,7 +362,7 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner) {
     }
     push_walks_skip(store, &owner->link);
     push_link_remove(&owner->link);
-    store->removals++;
+    store->stats.changes++;
     free_owner(store, owner);
 }
 
@@ -468,7 +468,7 @@ int push_store_put_note(struct push_store *store, struct push_owner *owner, cons
     push_store_lock(store);
     int r = text != NULL ? create_note(store, owner, key, text, &note, err) : 0;
     if (r == 0) {
-        store->removals++;
+        store->stats.changes++;
         struct push_note **link = find_note(owner, key);
         struct push_note *old = *link;
         struct push_note *next = old != NULL ? old->next : NULL;
@@ -663,7 +663,7 @@ static int claim_owner(struct push_store *store, struct push_owner *owner,
     owner->claim = *claim;
     owner->claim_number++;
     owner->allowance = (struct push_allowance){0}; /* what another owes is not this one's */
-    store->removals++;
+    store->stats.changes++;
     push_owner_save(store, owner);
     join_share(store, owner);
     push_store_unlock(store);

@@ -175,7 +175,7 @@ struct push_store {
 
     struct push_link families, owners, shares;
     size_t cost; /* of all that is kept */
-    size_t n_series;
+    struct push_stats stats; /* n_owners and what the table knows are filled in when it is read */
     struct hash_index names;       /* struct push_family */
     struct hash_index series;      /* struct push_series */
     struct hash_index by_identity; /* struct push_owner */
@@ -193,9 +193,6 @@ struct push_store {
     struct push_link readers;
     struct push_deferred *deferred;
     size_t n_deferred, cap_deferred;
-
-    uint64_t removals; /* of owners, series, notes */
-    uint64_t updates, expired, refused[PUSH_REASONS];
 };
 
 static inline void push_link_init(struct push_link *list) {

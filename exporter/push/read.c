@@ -347,7 +347,7 @@ static void expire_next(struct push_store *store, struct push_owner *owner, int6
     walk->inner = walk->inner->next;
     if (is_evicted || has_ended) {
         push_series_destroy(store, series);
-        store->expired += has_ended ? 1 : 0;
+        store->stats.expired += has_ended ? 1 : 0;
     }
 }
 

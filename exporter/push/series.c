@@ -430,7 +430,7 @@ static void link_series(struct push_store *store, struct push_series *series) {
     series->number = ++store->number;
     series->family->n_series++;
     series->owner->n_naming += names_plugin(series) ? 1 : 0;
-    store->n_series++;
+    store->stats.n_series++;
     charge(store, series, 1);
 }
 
@@ -470,8 +470,8 @@ void push_series_destroy_one(struct push_store *store, struct push_series *serie
     family->n_series--;
     owner->n_naming -= names_plugin(series) ? 1 : 0;
     owner->n_with_ttl -= series->ttl_ms > 0 ? 1 : 0;
-    store->n_series--;
-    store->removals++;
+    store->stats.n_series--;
+    store->stats.changes++;
     charge(store, series, -1);
     free_series(store, series); /* its entry before that of its family */
     if (family->n_series == 0) {

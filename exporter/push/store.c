@@ -226,22 +226,16 @@ const char *push_reason(int code) {
 }
 
 void push_store_count_refused(struct push_store *store, int code) {
-    store->refused[find_reason(code)]++;
+    store->stats.refused[find_reason(code)].n++;
 }
 
 struct push_stats push_store_stats(const struct push_store *store) {
-    struct push_stats stats = {
-        .n_series = store->n_series,
-        .n_owners = store->by_identity.n_items,
-        .table_bytes = push_table_used(store->table),
-        .in_file = push_table_is_file(store->table),
-        .changes = store->batch + store->removals,
-        .updates = store->updates,
-        .expired = store->expired,
-    };
+    struct push_stats stats = store->stats;
+    stats.n_owners = store->by_identity.n_items;
+    stats.table_bytes = push_table_used(store->table);
+    stats.in_file = push_table_is_file(store->table);
     for (size_t i = 0; i < PUSH_REASONS; i++) {
         stats.refused[i].reason = reasons[i];
-        stats.refused[i].n = store->refused[i];
     }
     return stats;
 }
