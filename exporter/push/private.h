@@ -174,10 +174,10 @@ struct push_store {
     atomic_uint n_waiting; /* for the lock, on the loop thread */
 
     struct push_link families, owners, shares;
-    size_t cost; /* of all that is kept */
-    struct push_stats stats; /* n_owners and what the table knows are filled in when it is read */
-    struct hash_index names;       /* struct push_family */
-    struct hash_index series;      /* struct push_series */
+    size_t cost;              /* of all that is kept */
+    struct push_stats stats;  /* n_owners and what the table knows are filled in when it is read */
+    struct hash_index names;  /* struct push_family */
+    struct hash_index series; /* struct push_series */
     struct hash_index by_identity; /* struct push_owner */
     struct hash_index by_plugin;   /* plugins, by the name alone */
     struct hash_index starts;      /* struct push_start */

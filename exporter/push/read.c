@@ -166,13 +166,10 @@ static size_t sort_series(const struct push_owner *owner, const struct push_plac
 }
 
 bool push_store_visit_some(struct push_store *store, const struct push_owner *owner,
-                           struct push_place *place,
-                           bool (*visit)(const struct push_series_view *series, void *context),
-                           void *context) {
+                           struct push_place *place, push_series_function *visit, void *context) {
     struct push_series **all CLEANUP_FREE = mem_zalloc(owner->n_series + 1, sizeof(*all));
-    size_t n = sort_series(owner, place, all);
+    size_t n = sort_series(owner, place, all), i = 0;
     bool go_on = true;
-    size_t i = 0;
     for (; i < n && go_on; i++) {
         double values[PUSH_MAX_WORDS];
         struct push_series_view one = view(store, all[i], values);
@@ -183,35 +180,18 @@ bool push_store_visit_some(struct push_store *store, const struct push_owner *ow
     return i < n;
 }
 
-struct void_visit {
-    void (*visit)(const struct push_series_view *series, void *context);
-    void *context;
-};
-
-static bool visit_on(const struct push_series_view *series, void *context) {
-    const struct void_visit *all = context;
-    all->visit(series, all->context);
-    return true;
-}
-
 void push_store_visit(struct push_store *store, const struct push_owner *owner,
-                      void (*visit)(const struct push_series_view *series, void *context),
-                      void *context) {
-    struct push_owner *one = NULL;
-    while (owner != NULL || (one = push_store_next_owner(store, one)) != NULL) {
-        push_store_visit_some(store, owner != NULL ? owner : one,
-                              &(struct push_place){.newest = UINT64_MAX}, visit_on,
-                              &(struct void_visit){visit, context});
-        if (owner != NULL) {
-            return;
-        }
+                      push_series_function *visit, void *context) {
+    const struct push_owner *one = owner != NULL ? owner : push_store_next_owner(store, NULL);
+    while (one != NULL) {
+        struct push_place place = {.newest = UINT64_MAX};
+        bool stop = push_store_visit_some(store, one, &place, visit, context);
+        one = stop || owner != NULL ? NULL : push_store_next_owner(store, one);
     }
 }
 
-/* A group's push times are not kept as series, but shown as such. */
-static bool are_times_meant(struct push_owner *owner,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context) {
+/* A group's push times are no series, but are shown like some. */
+static bool match_times(struct push_owner *owner, push_series_function *match, void *context) {
     struct push_series_view time = {
         .owner = owner,
         .name = push_time.name,
@@ -226,16 +206,15 @@ static bool are_times_meant(struct push_owner *owner,
     return match == NULL || match(&time, context) || match(&failure_time, context);
 }
 
-/* They go with the last of its series; of a group without any by themselves. */
+/* Removes an owner without series, unless it has been one before; returns 1 if that counts. */
 static size_t end_owner(struct push_store *store, struct push_owner *owner, size_t n_removed,
-                        bool (*match)(const struct push_series_view *series, void *context),
-                        void *context) {
+                        push_series_function *match, void *context) {
     if (!owner->group && n_removed > 0) {
         push_owner_drop_if_idle(store, owner);
         return 0;
     }
     if (!owner->group || owner->n_series > 0 ||
-        (n_removed == 0 && !are_times_meant(owner, match, context))) {
+        (n_removed == 0 && !match_times(owner, match, context))) {
         return 0;
     }
     push_owner_forget_pushes(store, owner);
@@ -244,8 +223,7 @@ static size_t end_owner(struct push_store *store, struct push_owner *owner, size
 
 /* Checks the next series, or the end of an owner. */
 static size_t remove_next(struct push_store *store, struct push_cursor *cursor,
-                          bool (*match)(const struct push_series_view *series, void *context),
-                          void *context) {
+                          push_series_function *match, void *context) {
     struct push_walk *walk = &cursor->walk;
     struct push_owner *owner = CONTAINER_OF(walk->outer, struct push_owner, link);
     if (walk->inner == NULL) {
@@ -269,8 +247,7 @@ static size_t remove_next(struct push_store *store, struct push_cursor *cursor,
 }
 
 bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor, size_t n,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context, size_t *n_removed) {
+                            push_series_function *match, void *context, size_t *n_removed) {
     push_store_lock(store);
     for (; n > 0 && cursor->walk.outer != &store->owners; n--) {
         *n_removed += remove_next(store, cursor, match, context);
@@ -279,9 +256,7 @@ bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor
     return cursor->walk.outer != &store->owners;
 }
 
-size_t push_store_remove_if(struct push_store *store,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context) {
+size_t push_store_remove_if(struct push_store *store, push_series_function *match, void *context) {
     size_t n = 0;
     struct push_cursor cursor;
     push_cursor_begin(store, &cursor);

@@ -211,28 +211,27 @@ struct push_series_view {
     size_t n_bounds;
 };
 
-/* Calls `visit` for each series of the owner (NULL: of all), those of one family in one run.
- * Changing anything meanwhile is not allowed. */
+typedef bool push_series_function(const struct push_series_view *series, void *context);
+
+/* Calls `visit` for each series of the owner (NULL: of all) until it returns false, one family
+ * after the other. Changing anything meanwhile is not allowed. */
 void push_store_visit(struct push_store *store, const struct push_owner *owner,
-                      void (*visit)(const struct push_series_view *series, void *context),
-                      void *context);
+                      push_series_function *visit, void *context);
 
 /* The number of the owner, family or series that was made last. */
 uint64_t push_store_newest(const struct push_store *store);
 
-/* How far a walk over the series of one owner has come: the numbers of the last one and its family.
- * Series with a number above `newest` are passed over, so that writers cannot outrun the walk. */
+/* The last series that was visited, and its family. Series with a number above `newest` are
+ * skipped, so that the walk ends while others are made. */
 struct push_place {
     uint64_t newest;
     uint64_t family, series;
 };
 
-/* The same for the series of the owner that follow on `place`, which moves on, as long as `visit`
- * returns true. False: the last one has been visited. */
+/* The same for the series of the owner that follow `place`, which moves on. False: the last one has
+ * been visited. */
 bool push_store_visit_some(struct push_store *store, const struct push_owner *owner,
-                           struct push_place *place,
-                           bool (*visit)(const struct push_series_view *series, void *context),
-                           void *context);
+                           struct push_place *place, push_series_function *visit, void *context);
 
 /* A position in a list of lists. If an item is removed, positions at it move on. */
 struct push_walk {
@@ -246,20 +245,18 @@ struct push_cursor {
     size_t n_removed; /* of the present owner's series, by this cursor */
 };
 
-/* From the first owner on. To be ended before the store is. */
+/* Begins with the first owner. End it before the store is destroyed. */
 void push_cursor_begin(struct push_store *store, struct push_cursor *cursor);
 void push_cursor_end(struct push_store *store, struct push_cursor *cursor);
 
-/* Removes the series of which `match` says so (NULL: all); returns how many. A group goes with its
- * last series; one that has none, and counts as one, if it says so of a push time. */
-size_t push_store_remove_if(struct push_store *store,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context);
+/* Removes the series for which `match` returns true (NULL: all) and returns how many; both series
+ * of a rate are removed together. A group is removed with its last series. One without series
+ * counts as one, and is removed if its push times match. */
+size_t push_store_remove_if(struct push_store *store, push_series_function *match, void *context);
 
-/* The same by a cursor, looking at about `n` series; adds to `*n_removed`. True: there are more. */
+/* The same by a cursor, for about `n` series; adds to `*n_removed`. True: there are more. */
 bool push_store_remove_some(struct push_store *store, struct push_cursor *cursor, size_t n,
-                            bool (*match)(const struct push_series_view *series, void *context),
-                            void *context, size_t *n_removed);
+                            push_series_function *match, void *context, size_t *n_removed);
 
 enum { PUSH_REASONS = 9 };
 

@@ -118,11 +118,11 @@ static void note_frames(struct visit *visit, const struct push_series_view *seri
     }
 }
 
-static void visit_series(const struct push_series_view *series, void *context) {
+static bool visit_series(const struct push_series_view *series, void *context) {
     struct visit *visit = context;
     if (visit->record == NULL) {
         note_frames(visit, series);
-        return;
+        return true;
     }
     switch (series->type) {
     case PUSH_HISTOGRAM:
@@ -138,6 +138,7 @@ static void visit_series(const struct push_series_view *series, void *context) {
         }
         break;
     }
+    return true;
 }
 
 static void put_knobs(const struct visit *visit, struct push_owner *owner) {

@@ -56,11 +56,12 @@ static const char *say(const char *line) {
 static double seen;
 static size_t n_seen;
 
-static void see(const struct push_series_view *series, void *context) {
+static bool see(const struct push_series_view *series, void *context) {
     if (strcmp(series->text, context) == 0) {
         seen = series->values[0];
         n_seen++;
     }
+    return true;
 }
 
 /* The value of the one series with these labels. */

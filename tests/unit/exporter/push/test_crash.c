@@ -136,7 +136,7 @@ struct found {
     unsigned long n_many;
 };
 
-static void find(const struct push_series_view *series, void *context) {
+static bool find(const struct push_series_view *series, void *context) {
     struct found *found = context;
     if (strcmp(series->name, "incs_total") == 0) {
         found->incs = series->values[0];
@@ -150,6 +150,7 @@ static void find(const struct push_series_view *series, void *context) {
         TEST_ASSERT_EQUAL_DOUBLE(atof(series->labels[0].value) + 1, series->values[0]);
         found->n_many++;
     }
+    return true;
 }
 
 /* All that was done, and at most one that nobody was told of. */

@@ -14,13 +14,14 @@ void tearDown(void) {
     push_store_destroy(store);
 }
 
-static void count_view(const struct push_series_view *series, void *context) {
+static bool count_view(const struct push_series_view *series, void *context) {
     struct buf *out = context;
     buf_printf(out, "%s{%s}", series->name, series->text);
     for (size_t i = 0; i < series->n_values; i++) {
         buf_printf(out, " %g", series->values[i]);
     }
     buf_add_char(out, '\n');
+    return true;
 }
 
 static bool is_named_b(const struct push_series_view *series, void *context) {
