@@ -8,12 +8,12 @@
 #include "exporter/core/error.h"
 #include "exporter/push/store.h"
 
-/* Which peer owns a plugin's name. The first peer that uses it is kept with the owner. While that
- * peer is connected or has series, another one takes the name over only if more is known of it.
- * Containers are told apart by the owner's labels already. */
+/* Which peer owns a plugin's name: the first that uses it. While that peer is connected or has
+ * series, only a better known peer takes the name over. Containers have different names by their
+ * labels. */
 
-/* What is known of a peer; the least first. A user can name a cgroup after a container, see
- * channel/peer.c; the container itself is more. */
+/* What is known of a peer, in ascending order. A user can name a cgroup like a container, see
+ * channel/peer.c, so this counts less than the container itself. */
 enum push_claim_kind {
     PUSH_CLAIM_HTTP,
     PUSH_CLAIM_UNVERIFIED,
@@ -27,45 +27,42 @@ struct push_claim {
     enum push_claim_kind kind;
     bool has_uid;
     uid_t uid;
-    struct in6_addr address; /* of HTTP: ::1 for this machine; zeroes: not known */
+    struct in6_addr address; /* of HTTP: ::1 for this machine; zeroes: unknown */
 };
 
-/* Users from this number on are subordinate ones (/etc/subuid, from 100000 on by default), of which
- * every user of the machine may have 65,536 and appear as each. The kernel does not tell whose they
- * are, so they count as one peer. */
+/* User IDs from this number on are subordinate ones (/etc/subuid, by default from 100000 on). Each
+ * user may have 65,536 of them, and the kernel does not know whose they are: all are one peer. */
 enum { PUSH_CLAIM_SUBORDINATE_UIDS = 1 << 16 };
 
 /* Appends "uid 1000", "http 10.0.0.1", "container". */
 void push_claim_format(const struct push_claim *claim, struct buf *out);
 
-/* Claims an owner of which the caller has a reference; `may_take` allows to take it from any peer.
- * What a weaker claimant had pushed is removed. Groups, and series of groups, that have all labels
- * of a plugin whose claimant is better known than HTTP go with the next pass of push_store_expire.
- * -EACCES names the claimant. */
+/* Claims an owner to which the caller has a reference; `may_take` allows to take it from any peer.
+ * Series of a less well known claimant are removed. Groups, and series of groups, with all labels
+ * of a plugin whose claimant is better known than HTTP are removed by the next pass of
+ * push_store_expire. -EACCES names the claimant. */
 int push_claim(struct push_store *store, struct push_owner *owner, const struct push_claim *claim,
                bool may_take, struct error *err);
 
-/* Whether a series of the owner may have these labels: a group's must not seem to be a plugin's,
- * see above. -EACCES. */
+/* Checks that a series of a group with these labels does not look like one of a known plugin.
+ * -EACCES. */
 int push_claim_check_labels(const struct push_store *store, const struct push_owner *owner,
                             const char *name, const struct label *labels, size_t n_labels,
                             struct error *err);
 
-/* Whether the peer has room for one more plugin or group; true of one that is there already.
- * -E2BIG. */
+/* Checks that the owner exists, or that the peer has room for one more. -E2BIG. */
 int push_claim_check(struct push_store *store, const struct push_identity *identity,
                      const struct push_claim *claim, struct error *err);
 
-/* The claim in force, or NULL. Valid until the next one. */
+/* The present claim, or NULL. Valid until the next one. */
 const struct push_claim *push_claim_of(const struct push_owner *owner);
 
-/* What its claimant is called under all the names that it has claimed, or NULL. Valid as long. */
+/* The name of its claimant, the same for all owners of that claimant, or NULL. Valid as long. */
 const char *push_claim_share(const struct push_owner *owner);
 
-/* Whether more is known of the claimant of the one than of the other's. Groups, and what nobody has
- * claimed, come last. */
+/* Whether the claimant of `owner` is better known than that of `other`. Groups and unclaimed
+ * plugins rank last. */
 bool push_claim_outranks(const struct push_owner *owner, const struct push_owner *other);
 
-/* Is another number once the owner is another's: a session that has a reference must claim again.
- */
+/* Changes with the claimant: a session must then claim its owner again. */
 uint64_t push_claim_number(const struct push_owner *owner);

@@ -14,7 +14,7 @@
 #include "exporter/push/files.h"
 #include "exporter/push/metrics.h"
 
-/* …_AT_ONCE: what is done before it is looked whether the turn is long. */
+/* …_AT_ONCE: the work between two checks of the length of the turn. */
 enum {
     STOP_WORKER_MS = 10000,
     SERIES_AT_ONCE = 100,
@@ -24,7 +24,7 @@ enum {
 #define INTERVAL_NS CLOCK_NS_PER_SEC
 #define PAUSE_NS (2 * CLOCK_NS_PER_MS) /* for others, between the turns of one pass */
 
-#define IN_MEMORY "what is pushed is in memory only, and gone after a restart (see --push.table)"
+#define IN_MEMORY "pushes are in memory only, and lost at a restart (see --push.table)"
 
 struct push_keeper {
     struct loop *loop;
@@ -33,19 +33,19 @@ struct push_keeper {
     struct push_metrics metrics;
     int table_lock_fd; /* -1: none */
     struct loop_timer expire;
-    char *places; /* what the settings of the start said of files */
+    char *places; /* describe_places at the start */
 
-    char *state_path;  /* NULL: no state file, or one that is not ours to write */
-    int state_lock_fd; /* -1: none yet; the save under way has it */
+    char *state_path;  /* NULL: no state file, or it must not be written */
+    int state_lock_fd; /* -1: none yet; a running save may use it */
     int64_t save_interval_ns;
     struct loop_timer save;
     struct worker *worker;
     uint64_t saved_changes;
     double saved_seconds;
     bool copying; /* the pages, for the next save */
-    bool failing; /* the fault was logged, its end was not */
+    bool failing; /* logged, until a save succeeds */
 
-    /* A save under way. */
+    /* The running save. */
     struct worker_job job;
     bool saving;
     struct buf pages;
@@ -78,7 +78,7 @@ static const char *path_setting(const struct settings *settings, const char *nam
     return path[0] != '\0' ? path : NULL;
 }
 
-/* What only a start can change, as one text. */
+/* The settings that need a restart, as one text. */
 static char *describe_places(const struct settings *settings) {
     struct buf text = {0};
     buf_printf(&text, "table \"%s\" of %zu bytes, state file \"%s\"",
@@ -211,7 +211,7 @@ static int open_store(struct push_keeper *keeper, struct push_store_config *conf
     }
     restore(keeper, &table, &state);
     if (push_store_publish(keeper->store, &problem) < 0) {
-        log_warn("push: %s; what is pushed is lost at a restart", problem.text);
+        log_warn("push: %s; pushes are lost at a restart", problem.text);
     }
     if (state.is_stuck) {
         log_warn("push: %s is left as it is; nothing is saved until the next start",
@@ -324,7 +324,7 @@ static int prepare_saving(struct push_keeper *keeper, struct error *err) {
     }
     struct push_stats stats = push_store_stats(keeper->store);
     if (stats.n_owners == 0) {
-        keeper->saved_changes = stats.changes; /* an empty file would say no more than none */
+        keeper->saved_changes = stats.changes; /* no need for an empty file */
     }
     keeper->save.due_ns = clock_monotonic_ns() + keeper->save_interval_ns;
     return worker_create(keeper->loop, "push", &keeper->worker, err);

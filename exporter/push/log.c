@@ -12,7 +12,7 @@
 
 enum { MAX_KINDS = 16, MAX_WHO = 160, MAX_NAME = 80, INTERVAL_MS = 60000 };
 
-/* What is refused to one peer for one reason. */
+/* Refusals of one peer for one reason. */
 struct kind {
     char who[MAX_WHO];
     const char *reason;
@@ -24,7 +24,7 @@ struct push_log {
     struct loop_timer timer;
     struct kind kinds[MAX_KINDS];
     size_t n_kinds;
-    uint64_t n_others; /* for which there was no room */
+    uint64_t n_others; /* of kinds beyond MAX_KINDS */
 };
 
 static struct kind *find(struct push_log *log, const char *who, const char *reason) {
@@ -37,7 +37,7 @@ static struct kind *find(struct push_log *log, const char *who, const char *reas
     return NULL;
 }
 
-static void say_first(const struct kind *kind, const char *metric, const char *why) {
+static void log_first(const struct kind *kind, const char *metric, const char *why) {
     if (metric != NULL && strncmp(why, metric, strlen(metric)) != 0) {
         log_warn("push: %s: refused (%s): metric %.*s: %s", kind->who, kind->reason, MAX_NAME,
                  metric, why);
@@ -64,7 +64,7 @@ void push_log_refused(struct push_log *log, const char *who, int code, const cha
         kind = &log->kinds[log->n_kinds++];
         *kind = (struct kind){.reason = reason};
         snprintf(kind->who, sizeof(kind->who), "%s", who);
-        say_first(kind, metric, why);
+        log_first(kind, metric, why);
     }
 }
 

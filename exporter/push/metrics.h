@@ -3,15 +3,15 @@
 #include "exporter/metrics/snapshot.h"
 #include "exporter/push/store.h"
 
-/* What waap says of pushing: waap_push_*. */
+/* The metrics waap_push_*. */
 
 /* All descriptions, NULL-terminated. */
 extern const struct metric_desc *const push_metrics_all[];
 
-/* Of groups that came the Pushgateway's way; the collector `push` lists them. */
+/* Of groups; the collector `push` lists them. */
 extern const struct metric_desc push_time, push_failure_time;
 
-/* The labels of the reasons for refusals. A zeroed struct has none yet. */
+/* The labels of the reasons for refusals. A zeroed struct is empty. */
 struct push_metrics {
     struct labels *reasons[PUSH_REASONS];
 };

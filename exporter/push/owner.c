@@ -8,7 +8,7 @@
 #include "exporter/net/network.h"
 #include "exporter/push/private.h"
 
-/* Plugins and groups, the peers that claim them, what those keep, and notes. */
+/* Owners, notes, claims, and the shares of peers. */
 
 enum {
     NAMED_LABELS = 5,
@@ -17,12 +17,12 @@ enum {
     /* Words of an owner's entry. */
     WORD_PUSH = 0,
     WORD_FAILURE,
-    WORD_CLAIM,   /* 0: nobody has claimed it */
+    WORD_CLAIM,   /* 0: unclaimed */
     WORD_ADDRESS, /* four */
     N_WORDS = WORD_ADDRESS + 4,
 };
 
-/* ---- what peers keep ---- */
+/* ---- shares ---- */
 
 static struct push_share *find_share(const struct push_store *store, const char *peer) {
     for (struct push_link *i = store->shares.next; i != &store->shares; i = i->next) {
@@ -138,9 +138,9 @@ struct push_owner *push_store_find_owner(const struct push_store *store,
     return find(store, identity->group, labels, n);
 }
 
-/* ---- making ---- */
+/* ---- creating ---- */
 
-/* "plugin a, container b": what messages call it. */
+/* For messages: "plugin a, container b". */
 static char *name_owner(const struct push_owner *owner) {
     struct buf text = {0};
     if (owner->group) {
@@ -189,34 +189,33 @@ static size_t owner_cost(const struct push_owner *owner) {
     return OWNER_COST + push_table_cost(owner->entry->size);
 }
 
-/* Of plugins that only left notes behind, or groups that were only refused, the one not seen for
- * longest; of that share, or of all (NULL). */
-static struct push_owner *find_departed(const struct push_store *store,
-                                        const struct push_share *share) {
-    struct push_owner *departed = NULL;
+/* The longest silent of the plugins that only have notes and the groups whose pushes were all
+ * refused; of that share, or of all (NULL). */
+static struct push_owner *find_idle(const struct push_store *store,
+                                    const struct push_share *share) {
+    struct push_owner *idle = NULL;
     for (struct push_link *i = store->owners.next; i != &store->owners; i = i->next) {
         struct push_owner *owner = CONTAINER_OF(i, struct push_owner, link);
         bool is_candidate = owner->n_refs == 0 && owner->n_series == 0 &&
                             owner->push_seconds == 0 && (share == NULL || owner->share == share);
-        if (is_candidate && (departed == NULL || owner->seen_ms < departed->seen_ms)) {
-            departed = owner;
+        if (is_candidate && (idle == NULL || owner->seen_ms < idle->seen_ms)) {
+            idle = owner;
         }
     }
-    return departed;
+    return idle;
 }
 
 static int make_room(struct push_store *store, const char *name, struct error *err) {
     int r;
-    struct push_owner *departed;
+    struct push_owner *idle;
     while ((r = push_check_room(store, 2 * OWNER_COST, 0, name, err)) < 0 &&
-           (departed = find_departed(store, NULL)) != NULL) {
-        push_owner_destroy(store, departed);
+           (idle = find_idle(store, NULL)) != NULL) {
+        push_owner_destroy(store, idle);
     }
     return r;
 }
 
-/* Keeps it in the table. */
-static int place(struct push_store *store, struct push_owner *owner, struct error *err) {
+static int add_entry(struct push_store *store, struct push_owner *owner, struct error *err) {
     struct push_entry_spec spec = {
         .type = PUSH_ENTRY_OWNER,
         .flags = owner->group ? PUSH_OWNER_GROUP : 0,
@@ -234,7 +233,7 @@ static int place(struct push_store *store, struct push_owner *owner, struct erro
 static int create(struct push_store *store, bool group, const struct label *labels, size_t n,
                   struct push_owner **ret_owner, struct error *err) {
     struct push_owner *owner = allocate(store, group, labels, n);
-    int r = place(store, owner, err);
+    int r = add_entry(store, owner, err);
     if (r < 0) {
         free_owner(store, owner);
         return r;
@@ -290,9 +289,9 @@ int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int
 }
 
 void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n) {
-    double longest_debt = 10 * (double)max; /* ten seconds */
+    double max_debt = 10 * (double)max; /* ten seconds */
     allowance->left -= (double)n;
-    allowance->left = allowance->left > -longest_debt ? allowance->left : -longest_debt;
+    allowance->left = allowance->left > -max_debt ? allowance->left : -max_debt;
 }
 
 struct push_allowance *push_owner_allowance(struct push_owner *owner) {
@@ -436,7 +435,7 @@ void push_store_visit_notes(const struct push_store *store, const struct push_ow
     }
 }
 
-/* Notes are few, and not the peer's to make: the limit of what a peer keeps does not stop them. */
+/* A peer cannot make notes at will, so they are not part of the limit of a peer. */
 static int create_note(struct push_store *store, struct push_owner *owner, const char *key,
                        const char *text, struct push_note **ret_note, struct error *err) {
     size_t key_size = strlen(key) + 1;
@@ -507,7 +506,7 @@ void push_claim_format(const struct push_claim *claim, struct buf *out) {
     }
 }
 
-/* An address proves nothing: those of HTTP are one. */
+/* All clients of HTTP are one peer, as an address proves nothing. */
 static bool is_same(const struct push_claim *a, const struct push_claim *b) {
     return a->kind == b->kind && (a->kind == PUSH_CLAIM_HTTP || a->uid == b->uid);
 }
@@ -524,7 +523,7 @@ uint64_t push_claim_number(const struct push_owner *owner) {
     return owner->claim_number;
 }
 
-/* What nobody has claimed is worth less than any claim, a group less than any plugin. */
+/* A group ranks below an unclaimed plugin, and that below a claimed one. */
 static int rank_of(const struct push_owner *owner) {
     return owner->group ? 0 : !owner->is_claimed ? 1 : 2 + (int)owner->claim.kind;
 }
@@ -533,14 +532,14 @@ bool push_claim_outranks(const struct push_owner *owner, const struct push_owner
     return rank_of(owner) > rank_of(other);
 }
 
-/* Whether one peer can be as many claimants of that kind as it likes: users of a container that has
- * ended, subordinate users. */
+/* Whether one peer can appear as any number of such claimants: as users of a container that has
+ * ended, or as subordinate users. */
 static bool is_one_of_many(const struct push_claim *claim) {
     return claim->kind == PUSH_CLAIM_ENDED ||
            (claim->has_uid && claim->uid >= PUSH_CLAIM_SUBORDINATE_UIDS);
 }
 
-/* What a claimant is called, whichever of its names it uses. */
+/* The name of a claimant, whichever plugin name it uses. */
 static void name_peer(const struct push_claim *claim, const char *container, const char *pod,
                       const char *namespace, struct buf *out) {
     const char *const parts[] = {container, pod, namespace};
@@ -554,7 +553,7 @@ static void name_peer(const struct push_claim *claim, const char *container, con
     }
 }
 
-/* Makes what the owner has part of what its claimant keeps. */
+/* Moves what the owner has to the share of its claimant. */
 static void join_share(struct push_store *store, struct push_owner *owner) {
     struct buf name CLEANUP_BUF = {0};
     const struct label *labels = owner->labels;
@@ -581,10 +580,10 @@ int push_claim_check(struct push_store *store, const struct push_identity *ident
         push_store_find_owner(store, identity) != NULL) {
         return 0;
     }
-    struct push_owner *departed = find_departed(store, share);
-    if (departed != NULL) {
+    struct push_owner *idle = find_idle(store, share);
+    if (idle != NULL) {
         push_store_lock(store);
-        push_owner_destroy(store, departed);
+        push_owner_destroy(store, idle);
         push_store_unlock(store);
         return 0;
     }
@@ -608,7 +607,7 @@ static bool covers(const struct push_owner *group, const struct label *labels, s
     return true;
 }
 
-/* Whether it is a plugin that is there, and known by more than HTTP. */
+/* Whether it is a plugin in use whose claimant is better known than HTTP. */
 static bool is_known(const struct push_owner *owner) {
     bool in_use = owner->n_refs > 0 || owner->n_series > 0;
     return !owner->group && in_use && owner->is_claimed && owner->claim.kind > PUSH_CLAIM_HTTP;
@@ -656,13 +655,13 @@ static int claim_owner(struct push_store *store, struct push_owner *owner,
         return refuse_claim(owner, claim, err);
     }
     push_store_lock(store);
-    if (stronger) { /* first, or a crash would leave them as the rightful owner's */
+    if (stronger) { /* first, or after a crash they would belong to the new claimant */
         remove_series(store, owner);
     }
     owner->is_claimed = true;
     owner->claim = *claim;
     owner->claim_number++;
-    owner->allowance = (struct push_allowance){0}; /* what another owes is not this one's */
+    owner->allowance = (struct push_allowance){0}; /* debts of the former claimant end */
     store->stats.changes++;
     push_owner_save(store, owner);
     join_share(store, owner);
@@ -678,9 +677,9 @@ int push_claim(struct push_store *store, struct push_owner *owner, const struct 
     return r;
 }
 
-/* ---- from the table of another life ---- */
+/* ---- restoring ---- */
 
-/* Words are not covered by the entry's check, and moments have to become dates. */
+/* Words are not covered by the entry's check, and times must be valid as dates. */
 static double take_time(double seconds) {
     return seconds > 0 && seconds < 1e11 ? seconds : 0;
 }

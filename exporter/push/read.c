@@ -9,7 +9,7 @@
 #include "exporter/push/metrics.h"
 #include "exporter/push/private.h"
 
-/* What looks at owners and series: views, walks that remove, expiry, collections. */
+/* Reading and removing: views, cursors, expiry, snapshots. */
 
 /* ---- owners ---- */
 
@@ -127,7 +127,7 @@ static struct push_series_view view(const struct push_store *store,
     };
 }
 
-/* By family, else as they were made. */
+/* By family, then in the order in which they were made. */
 static int compare_series(const void *a, const void *b) {
     const struct push_series *left = *(struct push_series *const *)a;
     const struct push_series *right = *(struct push_series *const *)b;
@@ -147,7 +147,7 @@ static bool is_after(const struct push_series *series, const struct push_place *
            (family > place->family || (family == place->family && series->number > place->series));
 }
 
-/* Those of the owner that follow on `place`, in order; returns how many. */
+/* Gets the series of the owner that follow `place`, sorted; returns how many. */
 static size_t sort_series(const struct push_owner *owner, const struct push_place *place,
                           struct push_series **out) {
     size_t n = 0;
@@ -206,7 +206,8 @@ static bool match_times(struct push_owner *owner, push_series_function *match, v
     return match == NULL || match(&time, context) || match(&failure_time, context);
 }
 
-/* Removes an owner without series, unless it has been one before; returns 1 if that counts. */
+/* Removes the owner if its last series was removed, and a group without series if its push times
+ * match; returns 1 for the latter. */
 static size_t end_owner(struct push_store *store, struct push_owner *owner, size_t n_removed,
                         push_series_function *match, void *context) {
     if (!owner->group && n_removed > 0) {
@@ -282,9 +283,9 @@ static bool has_expired(struct push_series *series, bool owner_gone, int64_t now
     return base->ttl_ms > 0 && now_ms - base->updated_ms > base->ttl_ms;
 }
 
-/* Whether it had been pushed while nobody was there whose labels these are. */
-static bool seems_plugins(const struct push_store *store, const struct push_owner *group,
-                          const struct push_series *series) {
+/* Whether the series was pushed before a known plugin with these labels was. `series` NULL: any. */
+static bool imitates_plugin(const struct push_store *store, const struct push_owner *group,
+                            const struct push_series *series) {
     const struct label *labels = series != NULL ? series->own : NULL;
     size_t n_labels = series != NULL ? series->n_labels : 0;
     return push_claim_check_labels(store, group, group->name, labels, n_labels, NULL) < 0;
@@ -298,7 +299,7 @@ static void begin_pass(struct push_store *store) {
     expiry->claims = store->claims;
 }
 
-/* Whether any series of the owner may have to go. */
+/* Whether any series of the owner may expire or be evicted. */
 static bool begin_owner(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
     struct push_expiry *expiry = &store->expiry;
     if (owner->n_refs > 0) {
@@ -306,7 +307,7 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
     }
     bool is_checked = owner->group && expiry->has_claims;
     expiry->at.walk.inner = owner->series.next;
-    expiry->is_evicted = is_checked && seems_plugins(store, owner, NULL);
+    expiry->is_evicted = is_checked && imitates_plugin(store, owner, NULL);
     return expiry->is_evicted || owner->n_with_ttl > 0 || (is_checked && owner->n_naming > 0) ||
            push_owner_has_expired(store, owner, now_ms);
 }
@@ -317,7 +318,7 @@ static void expire_next(struct push_store *store, struct push_owner *owner, int6
     struct push_walk *walk = &expiry->at.walk;
     struct push_series *series = CONTAINER_OF(walk->inner, struct push_series, of_owner);
     bool is_evicted = expiry->is_evicted ||
-                      (owner->group && expiry->has_claims && seems_plugins(store, owner, series));
+                      (owner->group && expiry->has_claims && imitates_plugin(store, owner, series));
     bool has_ended = has_expired(series, push_owner_has_expired(store, owner, now_ms), now_ms);
     walk->inner = walk->inner->next;
     if (is_evicted || has_ended) {
@@ -436,8 +437,8 @@ static void add_groups(struct push_store *store, struct snapshot *out) {
     }
 }
 
-/* The event loop does not wait for a large store to be collected. */
-static void let_loop_in(struct push_store *store) {
+/* Lets the event loop have the lock, so that it does not wait until a large store is read. */
+static void yield_lock(struct push_store *store) {
     if (atomic_load_explicit(&store->n_waiting, memory_order_relaxed) > 0) {
         pthread_mutex_unlock(&store->lock);
         while (atomic_load(&store->n_waiting) > 0) {
@@ -459,7 +460,7 @@ void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
     for (size_t n = 1; reader->position.outer != &store->families; n++) {
         collect_next(reader, newest, now_ms, out);
         if (n % AT_ONCE == 0) {
-            let_loop_in(store);
+            yield_lock(store);
         }
     }
     push_walk_end(store, &reader->position);

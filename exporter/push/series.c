@@ -10,7 +10,7 @@
 #include "exporter/core/number.h"
 #include "exporter/push/private.h"
 
-/* Families, their series, and the totals of those: making, keeping in the table, removing. */
+/* Families, series and totals, with their entries in the table. */
 
 /* ---- labels ---- */
 
@@ -44,8 +44,8 @@ static size_t insert(struct label *labels, size_t n, struct label label) {
     return n + 1;
 }
 
-/* All labels of a series, sorted by name, so that equal sets of two owners look alike. Those of a
- * group have an instance, if only an empty one: that of the exporter would be wrong. */
+/* All labels of a series, sorted by name. Those of a group get an empty instance if they have none:
+ * Prometheus would add that of the exporter, which is wrong. */
 static struct label *gather(const struct push_owner *owner, const struct label *own, size_t n_own,
                             size_t *ret_n) {
     struct label *all = mem_zalloc(owner->n_labels + n_own + 2, sizeof(*all));

@@ -13,7 +13,7 @@
 
 /* ---- time ---- */
 
-/* The coarse clock is read without leaving the process's own pages; 4 ms are near enough. */
+/* The coarse clock is the cheapest; it is right within 4 ms. */
 static int64_t system_now_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -26,7 +26,7 @@ int64_t push_store_now_ms(const struct push_store *store) {
 
 /* ---- the lock ---- */
 
-/* Readers leave it to the loop thread now and then, see read.c. */
+/* Readers yield it to the loop thread, see read.c. */
 void push_store_lock(struct push_store *store) {
     atomic_fetch_add(&store->n_waiting, 1);
     pthread_mutex_lock(&store->lock);
@@ -54,7 +54,7 @@ uint64_t push_hash_labels(const struct push_store *store, const struct label *la
 
 /* ---- memory that a snapshot may refer to ---- */
 
-/* The oldest collection that somebody may still be rendering. */
+/* The oldest collection that may still be rendered. */
 static uint64_t oldest_in_use(const struct push_store *store) {
     uint64_t oldest = UINT64_MAX;
     for (const struct push_link *i = store->readers.next; i != &store->readers; i = i->next) {
@@ -135,7 +135,7 @@ int push_store_create(const struct push_store_config *config, struct push_store 
     store->config.table_bytes = config->table_bytes;
     store->config.now_ms = config->now_ms != NULL ? config->now_ms : system_now_ms;
     store->seed = hash_seed();
-    store->batch = 1; /* 0: of what no batch has named */
+    store->batch = 1; /* 0: of series that no batch has named */
     pthread_mutex_init(&store->lock, NULL);
     push_link_init(&store->families);
     push_link_init(&store->readers);
@@ -186,7 +186,7 @@ bool push_store_copy_some(const struct push_store *store, struct buf *out, size_
     return out->len < len;
 }
 
-/* ---- figures ---- */
+/* ---- counters ---- */
 
 enum reason { CONFLICT, FORBIDDEN, INVALID, LIMIT, MEMORY, RATE, RESERVED, ROOM, UNREADABLE };
 

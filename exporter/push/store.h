@@ -26,10 +26,10 @@ struct push_limits {
 
 struct push_store_config {
     struct push_limits limits;
-    int64_t ttl_ms; /* how long series outlive their plugin's last sign of life; 0: for ever */
+    int64_t ttl_ms; /* of series after the last activity of their plugin; 0: for ever */
     const struct collector *const *collectors; /* their metrics are reserved; may be NULL */
-    const char *table_path;                    /* of the file that survives us; NULL: in memory */
-    size_t table_bytes;                        /* at most, and for all that is kept */
+    const char *table_path;                    /* the file of the table; NULL: in memory */
+    size_t table_bytes;                        /* limit of all that is kept */
     int64_t (*now_ms)(void);                   /* monotonic; NULL: the system's clock */
 };
 
@@ -39,26 +39,25 @@ void push_store_destroy(struct push_store *store); /* accepts NULL */
 
 struct push_load_report {
     size_t n_series;
-    size_t n_dropped;       /* entries of no use */
-    size_t n_damaged_pages; /* whose entries are missing, at least in part */
+    size_t n_dropped;       /* invalid entries */
+    size_t n_damaged_pages; /* entries of these are missing */
 };
 
-/* Fills a store that has just been made from what another one left behind: pages of a table or of
- * a state file, aligned to 8. */
+/* Fills a new store from the pages of an earlier table or state file, aligned to 8. */
 void push_store_load(struct push_store *store, const void *pages, size_t len,
                      struct push_load_report *ret_report);
 
-/* Renames the table to its path, once the file that was there has been loaded. */
+/* Renames the table to its path, after the earlier file there has been loaded. */
 int push_store_publish(struct push_store *store, struct error *err);
 
-/* Appends up to `n` bytes of the table's pages to a copy of them, from where it ends; false: it is
- * whole. What is pushed between two calls may be in it in part. */
+/* Appends the next `n` bytes of the table's pages to a copy of them; false: it is complete. Pushes
+ * between two calls may be in it in part. */
 bool push_store_copy_some(const struct push_store *store, struct buf *out, size_t n);
 
-/* Changes limits and time to live after a reload; what is kept stays. */
+/* Changes limits and time to live after a reload; series beyond new limits stay. */
 void push_store_configure(struct push_store *store, const struct push_store_config *config);
 
-/* Those in force. */
+/* The present ones. */
 const struct push_limits *push_store_limits(const struct push_store *store);
 
 /* ---- owners ---- */
@@ -67,17 +66,17 @@ const struct push_limits *push_store_limits(const struct push_store *store);
  * labels. */
 struct push_identity {
     const char *plugin, *job, *container, *pod, *namespace;
-    const struct label *labels; /* further ones in any order; of a group: all, with its job */
+    const struct label *labels; /* more, in any order; of a group: all, with its job */
     size_t n_labels;
-    bool group; /* came the Pushgateway's way: never expires unless asked, push_time_seconds & co.,
+    bool group; /* of a Pushgateway: it does not expire by itself, has push_time_seconds, and its
                    counters keep their names and may be set */
 };
 
-/* Whether a label says where a plugin runs, which is not for its metrics to say. */
+/* Whether the label shows where a plugin runs, so that its metrics must not have it. */
 bool push_label_is_identity(const char *name);
 
-/* The owner of that identity, made if need be. Valid until push_owner_unref: a connection keeps
- * its reference, and so stays alive; a request takes one for its time. -EINVAL, -ENOSPC. */
+/* Finds or makes the owner of that identity, and adds a reference: an owner does not expire while a
+ * connection or request has one. -EINVAL, -ENOSPC. */
 int push_store_owner(struct push_store *store, const struct push_identity *identity,
                      struct push_owner **ret_owner, struct error *err);
 void push_owner_unref(struct push_store *store, struct push_owner *owner); /* accepts NULL */
@@ -85,37 +84,37 @@ void push_owner_unref(struct push_store *store, struct push_owner *owner); /* ac
 /* Keeps a plugin without series until its time to live is over. */
 void push_owner_linger(struct push_owner *owner);
 
-/* The same without making or referencing one; NULL: there is none. */
+/* Finds an owner without a reference to it; NULL: there is none. */
 struct push_owner *push_store_find_owner(const struct push_store *store,
                                          const struct push_identity *identity);
 
-/* How much may come at once where a rate is limited; grows with time. A zeroed one is full. */
+/* A token bucket for limits of a rate. A zeroed one is full. */
 struct push_allowance {
     double left;
-    int64_t counted_ns; /* when that was worked out */
+    int64_t counted_ns; /* when `left` was computed */
 };
 
-/* How long to wait until something is left of `max` in a second; 0: something is. */
+/* How long to wait until at least one of `max` in a second is allowed; 0: now. */
 int64_t push_allowance_wait_ns(struct push_allowance *allowance, size_t max, int64_t now_ns);
 
-/* Takes `n` off; what is not there yet is owed, for ten seconds at most. */
+/* Takes `n`, more than are left if necessary: the debt is that of ten seconds at most. */
 void push_allowance_spend(struct push_allowance *allowance, size_t max, size_t n);
 
-/* The owner's, for callers that take lines of several connections and requests in its name. */
+/* The owner's, for all its connections and requests. */
 struct push_allowance *push_owner_allowance(struct push_owner *owner);
 
-/* Notes when a push of a group was refused: push_failure_time_seconds. */
+/* Sets push_failure_time_seconds of a group. */
 void push_owner_note_failure(struct push_store *store, struct push_owner *owner, double seconds);
 
-/* The series vanish; the owner too once nobody refers to it. */
+/* Removes the series, and the owner as soon as it has no references. */
 void push_store_remove_owner(struct push_store *store, struct push_owner *owner);
 
 /* ---- updates ---- */
 
 enum push_mode {
     PUSH_MERGE,
-    PUSH_REPLACE_FAMILIES, /* other series of the families named vanish: POST of the Pushgateway */
-    PUSH_REPLACE_ALL,      /* all other series of the owner vanish: PUT */
+    PUSH_REPLACE_FAMILIES, /* removes other series of the families named: POST of the Pushgateway */
+    PUSH_REPLACE_ALL,      /* removes all other series of the owner: PUT */
 };
 
 struct push_batch {
@@ -125,37 +124,35 @@ struct push_batch {
     size_t n_updates;
 };
 
-/* The number by which the start of a peer's process is known, from the text in its hello. Never
- * 0. */
+/* The number of a start of a peer's process, from the text in its hello. Never 0. */
 uint64_t push_start_number(const char *start);
 
-/* A peer of that start has connected, or has left again; as often left as entered. Of each series
- * the totals of the last 64 starts are kept, and of all that are connected. */
+/* Notes that a connection of that start has begun, or has ended. Each series keeps the totals of
+ * the last 64 starts, and of all that are connected. */
 void push_store_start_enter(struct push_store *store, uint64_t number);
 void push_store_start_leave(struct push_store *store, uint64_t number);
 
-/* Applies all updates or none; at most PUSH_MAX_UPDATES (-EFBIG). `*ret_failed` (may be NULL) is
- * then the place in `updates` of the first offender, and the error says its metric, what was
- * expected, and the other owner where types conflict. After return it survives kill -9. Successes
- * and failures are counted in waap_push_*. -EINVAL: not valid; -EEXIST: another type, or a series
- * of another owner's; -EPERM: a name that nobody may push; -E2BIG: beyond a limit; -ENOSPC: no
- * room. */
+/* Applies all updates or none; at most PUSH_MAX_UPDATES (-EFBIG). On failure `*ret_failed` (may be
+ * NULL) is the index of the first invalid update, and the error names its metric, what was
+ * expected, and the other owner if types conflict. After return the updates survive kill -9.
+ * Updates and failures are counted in waap_push_*. -EINVAL: not valid; -EEXIST: another type, or a
+ * series of another owner; -EPERM: a reserved name; -E2BIG: beyond a limit; -ENOSPC: no room. */
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err);
 
-/* Counts a refusal that happened outside: codes as above, -EBADMSG and -EPROTONOSUPPORT: not
- * readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */
+/* Counts a push that the caller has refused. Codes are as above, and -EBADMSG and -EPROTONOSUPPORT:
+ * not readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */
 void push_store_count_refused(struct push_store *store, int code);
 
-/* What such a code is counted as. */
+/* The label `reason` of such a code. */
 const char *push_reason(int code);
 
-/* Drops what has outlived its time, groups with their last series, and what groups have of a plugin
- * that somebody has claimed, see push_claim.h. A pass over all is due about once a second; a call
- * looks at no more than `n` owners and series. True: the pass is to be continued. */
+/* Removes expired series and owners, groups with their last series, and series of groups that have
+ * the labels of a claimed plugin, see claim.h. A pass over all is due about once a second; a call
+ * checks at most `n` owners and series. True: the pass is not complete. */
 bool push_store_expire(struct push_store *store, size_t n);
 
-/* ---- notes: small texts kept as safely as the series, for the values of knobs ---- */
+/* ---- notes: small texts that persist like series, for the values of knobs ---- */
 
 /* NULL: none. Valid until the next put. */
 const char *push_store_note(const struct push_store *store, const struct push_owner *owner,
@@ -166,22 +163,22 @@ void push_store_visit_notes(const struct push_store *store, const struct push_ow
                             void (*visit)(const char *key, const char *text, void *context),
                             void *context);
 
-/* `text` NULL drops the note. Notes keep their owner. -E2BIG, -ENOSPC. */
+/* `text` NULL removes the note. An owner with notes is kept. -E2BIG, -ENOSPC. */
 int push_store_put_note(struct push_store *store, struct push_owner *owner, const char *key,
                         const char *text, struct error *err);
 
-/* ---- what is there ---- */
+/* ---- views ---- */
 
 struct push_owner_view {
-    uint64_t number;            /* those made later have a higher one */
+    uint64_t number;            /* in the order in which they were made */
     const char *name;           /* "plugin objcounter", "group job=nightly" */
     const struct label *labels; /* sorted by name */
     size_t n_labels;
     bool group;
     size_t n_series;
     size_t n_refs;               /* connections */
-    double seen_seconds;         /* last sign of life, since 1970 */
-    bool expired;                /* a plugin whose time to live is over; its notes may be left */
+    double seen_seconds;         /* last activity, since 1970 */
+    bool expired;                /* a plugin after its time to live, which may have notes left */
     double push_seconds;         /* of a group: its last push; 0: never */
     double push_failure_seconds; /* of a group: the last that was refused; 0: never */
 };
@@ -189,11 +186,11 @@ struct push_owner_view {
 struct push_owner_view push_owner_view(const struct push_store *store,
                                        const struct push_owner *owner);
 
-/* One after the other, beginning with NULL; NULL at the end. Pushing meanwhile is not allowed. */
+/* The first owner (`after` NULL) or the next; NULL at the end. Pushing meanwhile is not allowed. */
 struct push_owner *push_store_next_owner(const struct push_store *store,
                                          const struct push_owner *after);
 
-/* The first whose number is higher, for a walk with pauses; NULL at the end. */
+/* The first owner with a higher number, for walks with pauses; NULL at the end. */
 struct push_owner *push_store_owner_after(const struct push_store *store, uint64_t number);
 
 struct push_series_view {
@@ -263,7 +260,7 @@ enum { PUSH_REASONS = 9 };
 struct push_stats {
     size_t n_series, n_owners;
     size_t table_bytes; /* of entries */
-    bool in_file;       /* what is pushed outlives us */
+    bool in_file;       /* pushes survive a restart */
     uint64_t changes;   /* of anything that a state file holds */
     uint64_t updates, expired;
     struct push_refused {
@@ -274,8 +271,8 @@ struct push_stats {
 
 struct push_stats push_store_stats(const struct push_store *store);
 
-/* Takes snapshots on a thread of its own. While a reload exchanges the collector, several of
- * its threads can be there, and the older ones may still be rendering. */
+/* Takes snapshots on a thread of its own. There may be several while a reload replaces the
+ * collector, as older ones may still be rendering. */
 struct push_reader;
 
 struct push_reader *push_reader_create(struct push_store *store);

@@ -21,7 +21,7 @@ static const char magic[8] = "waappush";
 
 struct redo {
     uint64_t offset; /* in the file */
-    uint64_t word;   /* what it becomes: doing it twice does no harm */
+    uint64_t word;   /* its new value */
 };
 
 /* The file begins with it; pages begin at TABLE_PAGES_AT. */
@@ -30,26 +30,26 @@ struct header {
     uint32_t version;
     uint32_t byte_order;
     char boot_id[40];
-    uint32_t n_redo; /* what must be done before the table is used. Stored last */
+    uint32_t n_redo; /* changes to complete before the table is used. Stored last */
     uint32_t unused;
     struct redo redo[PUSH_TABLE_MAX_CHANGES];
 };
 
 _Static_assert(sizeof(struct header) <= TABLE_PAGES_AT, "the header has three pages");
 
-/* A page is a chain of entries, free ones included, each of which leads to the next by its size. */
+/* A page is a chain of entries and free entries; the size of each leads to the next. */
 struct push_table {
     char *base;
     size_t max_bytes;
     size_t allocated;
     size_t used;     /* bytes of entries */
-    uint16_t *rooms; /* of each page: its largest free entry has at most so many bytes */
+    uint16_t *rooms; /* of each page: upper bound of its largest free entry */
     size_t n_pages, cap_pages;
     size_t page;    /* where the search for room begins */
     size_t rest;    /* in that page, a free entry; 0: not known */
     int fd;         /* -1: in memory */
     char *path;     /* NULL: in memory */
-    char *new_path; /* where it is until it is published; NULL: was published */
+    char *new_path; /* until it is published, then NULL */
 };
 
 /* ---- checks ---- */
@@ -131,14 +131,14 @@ static void read_boot_id(char id[static 40]) {
     }
 }
 
-/* What a file system cannot give now it could not give later, when there is no way to fail. */
+/* A full file system must fail here: a write to the mapping cannot. */
 static int allocate(struct push_table *table, size_t bytes, struct error *err) {
     bytes = bytes < table->max_bytes ? bytes : table->max_bytes;
     if (table->fd >= 0) {
         int code =
             posix_fallocate(table->fd, (off_t)table->allocated, (off_t)(bytes - table->allocated));
         if (code != 0) {
-            (void)!ftruncate(table->fd, (off_t)table->allocated); /* some got longer all the same */
+            (void)!ftruncate(table->fd, (off_t)table->allocated); /* it may have grown */
             errno = code;
             return error_set(err, -code, "no room in %s: %m", table->path);
         }
