@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,21 +81,17 @@ static int load_owner(struct loader *loader, const struct push_entry *entry, uin
 }
 
 static bool ends_in_total(const char *name) {
-    size_t len = strlen(name), ending = strlen("_total");
-    return len > ending && strcmp(name + len - ending, "_total") == 0;
+    return push_base_len(name) < strlen(name);
 }
 
-/* As pushed: a counter's has got an ending. */
-static bool is_good_name(const char *name) {
+/* A counter may have been pushed without its ending, so that only the rest has to be short. */
+static bool is_valid_name(const char *name) {
     char pushed[PUSH_MAX_NAME + sizeof("_total")];
     size_t len = strlen(name);
     if (len >= sizeof(pushed)) {
         return false;
     }
-    memcpy(pushed, name, len + 1);
-    if (len > PUSH_MAX_NAME && ends_in_total(name)) {
-        pushed[len - strlen("_total")] = '\0';
-    }
+    sprintf(pushed, "%.*s", (int)(len > PUSH_MAX_NAME ? push_base_len(name) : len), name);
     return push_check_name(&(struct push_update){.name = pushed}, NULL) == 0;
 }
 
@@ -121,7 +118,7 @@ static int load_family(struct loader *loader, const struct push_entry *entry, ui
         .of_group = (entry->flags & PUSH_FAMILY_OF_GROUP) != 0,
     };
     if (take_text(&key, &spec.name) < 0 || entry->detail <= PUSH_UNSAID ||
-        entry->detail >= PUSH_RATE || !is_good_name(spec.name) ||
+        entry->detail >= PUSH_RATE || !is_valid_name(spec.name) ||
         (spec.has_short_name && !ends_in_total(spec.name)) || !has_free_names(store, &spec)) {
         return -EINVAL;
     }
@@ -236,16 +233,13 @@ static int load_series(struct loader *loader, const struct push_entry *entry, ui
 /* The family of gauges that belongs to a family of counters; NULL: none. */
 static struct push_family *find_gauges(const struct push_store *store,
                                        const struct push_family *counters) {
-    char name[PUSH_MAX_NAME + 1];
+    char name[PUSH_MAX_NAME + 16];
     const char *total = push_family_name(counters);
-    size_t len = strlen(total) - strlen("_total");
-    if (counters->type != PUSH_COUNTER || !ends_in_total(total) || len > PUSH_MAX_NAME) {
-        return NULL;
-    }
-    memcpy(name, total, len);
-    name[len] = '\0';
+    sprintf(name, "%.*s", (int)push_base_len(total), total);
     struct push_family *gauges = push_family_find(store, name);
-    return gauges != NULL && gauges->type == PUSH_GAUGE ? gauges : NULL;
+    bool is_pair = counters->type == PUSH_COUNTER && ends_in_total(total) && gauges != NULL &&
+                   gauges->type == PUSH_GAUGE;
+    return is_pair ? gauges : NULL;
 }
 
 static int load_mean(struct loader *loader, const struct push_entry *entry, uint32_t id) {

@@ -299,6 +299,8 @@ static inline const char *push_family_name(const struct push_family *family) {
 struct push_family *push_family_find(const struct push_store *store, const char *name);
 /* The family that has the name, or a sample of that name, or accepts it as its short name. */
 struct push_family *push_family_of_name(const struct push_store *store, const char *name);
+/* The length of a name without the ending _total of counters. */
+size_t push_base_len(const char *name);
 /* The names that a family occupies: its own, those of its samples, the short one of a plugin's
  * counter; NULL at the end. */
 const char *push_family_next_name(const char *name, enum push_type type, bool has_short_name,

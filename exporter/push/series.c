@@ -234,6 +234,11 @@ struct push_family *push_family_find(const struct push_store *store, const char 
 
 /* ---- names of families ---- */
 
+size_t push_base_len(const char *name) {
+    size_t len = strlen(name), ending = strlen("_total");
+    return len > ending && strcmp(name + len - ending, "_total") == 0 ? len - ending : len;
+}
+
 struct push_family *push_family_of_name(const struct push_store *store, const char *name) {
     static const char *const endings[] = {"_bucket", "_count", "_sum"};
     char other[PUSH_MAX_NAME + 32];
@@ -267,7 +272,7 @@ const char *push_family_next_name(const char *name, enum push_type of, bool has_
         sprintf(out, "%s%s", name, endings[i]);
         return out;
     }
-    sprintf(out, "%.*s", (int)(strlen(name) - strlen("_total")), name);
+    sprintf(out, "%.*s", (int)push_base_len(name), name);
     return i == n && has_short_name ? out : NULL;
 }
 
