@@ -193,7 +193,6 @@ static int make_family(struct push_plan *plan, const char *name, enum push_type 
         .type = of,
         .has_short_name = plan->type == PUSH_COUNTER && !plan->owner->group,
         .of_group = plan->owner->group,
-        .payer = plan->owner->share,
     };
     int r = push_check_name(plan->update, plan->err);
     r = r == 0 ? take_names(plan, name, of, spec.has_short_name) : r;
@@ -646,7 +645,7 @@ static void commit_new(struct push_plan *plan) {
         struct push_series *series = plan->steps[i].series;
         if (series != NULL && plan->batch->updates[i].op == PUSH_SET &&
             series->number > plan->newest) {
-            push_value_preset(series, &plan->batch->updates[i]);
+            push_value_apply(store, series, NULL, &plan->batch->updates[i], plan->now_ms);
         }
     }
     for (struct push_link *i = store->families.prev; i != &store->families; i = i->prev) {

@@ -133,12 +133,8 @@ static int check_label(const char *whose, const struct label *label, struct erro
 }
 
 bool push_label_is_identity(const char *name) {
-    static const char *const names[] = {"container", "namespace", "pod"};
-    size_t i = 0;
-    while (i < ARRAY_LEN(names) && strcmp(names[i], name) != 0) {
-        i++;
-    }
-    return i < ARRAY_LEN(names);
+    return strcmp(name, "container") == 0 || strcmp(name, "namespace") == 0 ||
+           strcmp(name, "pod") == 0;
 }
 
 static int check_order(const char *whose, const struct label *labels, size_t n, struct error *err) {
@@ -154,8 +150,7 @@ static int check_order(const char *whose, const struct label *labels, size_t n, 
     return 0;
 }
 
-/* Buckets and quantiles have a label of their own: were it there twice, nobody could read the page.
- */
+/* The samples of buckets and quantiles have a label of their own, which must not be there twice. */
 static int check_edge(const struct push_owner *owner, enum push_type type,
                       const struct push_update *update, struct error *err) {
     const char *edge = type == PUSH_HISTOGRAM ? "le" : type == PUSH_SUMMARY ? "quantile" : NULL;
@@ -228,7 +223,7 @@ static bool all_finite(const double *values, size_t n) {
     return true;
 }
 
-/* Counts that are cumulative: the last one is that of all. */
+/* Whether the counts are cumulative. */
 static bool are_counts(const double *values, size_t n) {
     for (size_t i = 0; i < n; i++) {
         if (!(values[i] >= (i > 0 ? values[i - 1] : 0)) || isinf(values[i])) {
@@ -238,7 +233,7 @@ static bool are_counts(const double *values, size_t n) {
     return true;
 }
 
-/* Behind the counts stand count and sum. */
+/* The figures end with count and sum. */
 static int fail_figures(const struct push_update *update, const struct push_series *series,
                         struct error *err) {
     bool histogram = series->family->type == PUSH_HISTOGRAM;
@@ -291,7 +286,7 @@ static int check_increment(const struct push_update *update, enum push_type type
     return 0;
 }
 
-/* Which types know an operation; sets of cumulative ones are for groups only. */
+/* Whether a type has an operation; only groups may set cumulative types. */
 static bool fits(enum push_op op, enum push_type type, bool group) {
     switch (op) {
     case PUSH_SET:

@@ -7,19 +7,18 @@
 #include "exporter/core/memory.h"
 #include "exporter/push/private.h"
 
-/* From entries back to owners, families, series. Entries come from files: nothing in them is
- * believed. */
+/* Restores owners, families and series from entries. These come from files, so all is checked. */
 
 enum { LOAD_MAX_LABELS = 128, N_PASSES = 3 };
 
 struct loader {
     struct push_store *store;
     struct push_load_report *report;
-    struct hash_index owners, families, series; /* by the numbers they had */
+    struct hash_index owners, families, series; /* by their numbers in the file */
     int64_t now_ms;
     const void *pages;
     size_t len;
-    int pass; /* of several: what others refer to comes first */
+    int pass; /* of several: entries that others refer to are first */
 };
 
 static void *find(const struct hash_index *index, uint32_t id) {
@@ -172,15 +171,7 @@ static void take_words(const struct push_entry *entry, struct push_series *serie
     memcpy(series->values, &entry->words[1], series->n_values * sizeof(double));
 }
 
-/* The first owner of a series pays for its family. */
-static void charge_family(struct push_family *family, const struct push_owner *owner) {
-    if (family->payer == NULL && owner->share != NULL) {
-        family->payer = push_share_ref(owner->share);
-        family->payer->cost += family->cost;
-    }
-}
-
-/* Makes a series of what an entry has, unless there is one with the same labels. */
+/* Makes a series, unless there is one with the same labels. */
 static int keep_series(struct loader *loader, const struct push_series_spec *spec,
                        struct push_series **ret_series) {
     const struct push_update update = {
@@ -197,7 +188,6 @@ static int keep_series(struct loader *loader, const struct push_series_spec *spe
     int r = push_series_create(store, spec, ret_series, NULL);
     if (r == 0) {
         (*ret_series)->updated_ms = loader->now_ms;
-        charge_family(spec->family, spec->owner);
     }
     return r;
 }
@@ -318,7 +308,7 @@ static void load(const struct push_entry *entry, uint32_t id, void *context) {
     if (loader->pass != (kind != NULL ? kind->pass : 0)) {
         return;
     }
-    /* In a copy that was made while others pushed, a place may have changed hands. */
+    /* In a copy that was made during pushes, another entry may have taken the place. */
     bool is_linked = entry->link == push_entry_link(entry, loader->pages, loader->len);
     if (kind == NULL || !is_linked || kind->load(loader, entry, id) < 0) {
         loader->report->n_dropped++;
@@ -327,8 +317,8 @@ static void load(const struct push_entry *entry, uint32_t id, void *context) {
 
 /* ---- all ---- */
 
-/* A crash may have come between a series and what it belongs to. */
-static void drop_childless(struct push_store *store) {
+/* After a crash, families and owners may have no series. */
+static void drop_empty(struct push_store *store) {
     for (struct push_link *i = store->families.next, *next; i != &store->families; i = next) {
         next = i->next;
         struct push_family *family = CONTAINER_OF(i, struct push_family, link);
@@ -355,7 +345,7 @@ void push_store_load(struct push_store *store, const void *pages, size_t len,
     for (; loader.pass < N_PASSES; loader.pass++) {
         ret_report->n_damaged_pages = push_pages_scan(pages, len, load, &loader);
     }
-    drop_childless(store);
+    drop_empty(store);
     hash_index_finish(&loader.owners);
     hash_index_finish(&loader.families);
     hash_index_finish(&loader.series);

@@ -31,7 +31,7 @@ struct push_family {
     struct push_desc *desc;
     uint64_t hash;            /* of its name */
     uint64_t number;          /* the order in which they were made */
-    struct push_share *payer; /* NULL: nobody */
+    struct push_share *payer; /* of its first series; NULL: nobody */
     struct push_link series;  /* their `in_family` */
     size_t n_series;
     size_t cost;
@@ -284,7 +284,6 @@ struct push_family_spec {
     const char *name, *help; /* help NULL: none */
     enum push_type type;
     bool has_short_name, of_group;
-    struct push_share *payer; /* NULL: nobody */
 };
 
 int push_family_create(struct push_store *store, const struct push_family_spec *spec,
@@ -356,7 +355,6 @@ void push_plan_destroy(struct push_plan *plan);
 
 /* ---- value.c ---- */
 
-void push_value_preset(struct push_series *series, const struct push_update *update);
 /* `total`: of PUSH_TOTAL. */
 void push_value_apply(struct push_store *store, struct push_series *series,
                       const struct push_total *total, const struct push_update *update,

@@ -142,7 +142,6 @@ static size_t entry_cost(const struct push_entry *entry) {
     return entry != NULL ? push_table_cost(entry->size) : 0;
 }
 
-/* The peer that makes a family pays for it until it is removed. */
 static void charge_family(struct push_store *store, struct push_family *family, ptrdiff_t n) {
     store->cost += (size_t)n;
     family->cost += (size_t)n;
@@ -177,7 +176,6 @@ int push_family_create(struct push_store *store, const struct push_family_spec *
     }
     push_link_init(&family->series);
     family->number = ++store->number;
-    family->payer = push_share_ref(spec->payer);
     hash_index_add(&store->names, family->hash, family);
     push_link_append(&store->families, &family->link);
     charge_family(store, family, (ptrdiff_t)(entry_cost(family->entry) + entry_cost(family->help)));
@@ -427,6 +425,14 @@ void push_series_charge(struct push_store *store, struct push_series *series, in
     }
 }
 
+/* The peer of the first series pays for the family until it is removed. */
+static void pay_family(struct push_family *family, struct push_share *share) {
+    if (family->n_series == 1 && share != NULL) {
+        family->payer = push_share_ref(share);
+        share->cost += family->cost;
+    }
+}
+
 static void link_series(struct push_store *store, struct push_series *series) {
     uint64_t hash = hash_series(store, series->family, series->labels_hash);
     hash_index_add(&store->series, hash, series);
@@ -437,6 +443,7 @@ static void link_series(struct push_store *store, struct push_series *series) {
     series->owner->n_naming += names_plugin(series) ? 1 : 0;
     store->stats.n_series++;
     charge(store, series, 1);
+    pay_family(series->family, series->owner->share);
 }
 
 int push_series_create(struct push_store *store, const struct push_series_spec *spec,

@@ -2,7 +2,7 @@
 
 #include "exporter/push/private.h"
 
-/* What an update makes of values. Those of a histogram are kept per bucket and without a count, so
+/* New values by an update. Those of a histogram are kept per bucket and without a count, so
  * that its buckets and its count can never disagree. */
 
 struct figures {
@@ -49,8 +49,8 @@ static void observe(const struct push_series *series, const struct push_update *
     }
 }
 
-/* Adds what is beyond the last figures. Figures that are not beyond come from a line that was sent
- * again or overtaken. */
+/* Adds the difference to the last figures. Figures that are not larger are from a line that was
+ * sent again or overtaken. */
 static void add_total(const struct push_series *series, const struct push_total *total,
                       const struct figures *given, struct figures *next, struct figures *last) {
     size_t n_counts = series->n_bounds + 1;
@@ -80,7 +80,7 @@ static void add(const struct push_series *series, const struct figures *given,
     }
 }
 
-/* NaN is the same as NaN here, and 0 not as -0. */
+/* NaN equals NaN here, and 0 differs from -0. */
 static bool same_bits(double a, double b) {
     uint64_t left, right;
     memcpy(&left, &a, sizeof(left));
@@ -99,13 +99,7 @@ static size_t note_changes(double *to, const struct figures *from, size_t n,
     return n_changes;
 }
 
-void push_value_preset(struct push_series *series, const struct push_update *update) {
-    struct figures first;
-    set(series, update, &first);
-    memcpy(series->values, first.values, series->n_values * sizeof(double));
-}
-
-/* Of what has one value, which is most. */
+/* For series with one value, as most have. */
 static size_t change_one(const struct push_series *series, const struct push_total *total,
                          const struct push_update *update, struct push_change *changes) {
     double *value = series->values;
