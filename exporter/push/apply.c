@@ -52,13 +52,16 @@ static void note(struct push_series ***list, size_t *capacity, size_t *n,
 
 /* ---- limits ---- */
 
-/* Dropped series are not counted. What a batch that replaces leaves out is known at its end; until
- * then the batch itself must fit. */
+/* What is left of `n` if `n_gone` of it may be replaced; dropped series are not counted in `n`. */
+static size_t rest_of(size_t n, size_t n_gone) {
+    return n > n_gone ? n - n_gone : 0;
+}
+
 static int check_bytes(const struct push_plan *plan, const char *name, size_t cost_gone) {
     const struct push_store *store = plan->store;
     const struct push_share *share = plan->owner->share;
     size_t max = store->config.limits.max_peer_bytes;
-    if (share != NULL && share->cost - cost_gone > max) {
+    if (share != NULL && rest_of(share->cost, cost_gone) > max) {
         return error_set(plan->err, -E2BIG,
                          "%s: %s would keep more than %zu bytes (push.max-size-per-peer)", name,
                          share->peer, max);
@@ -67,10 +70,12 @@ static int check_bytes(const struct push_plan *plan, const char *name, size_t co
                            plan->err);
 }
 
+/* What a batch that replaces leaves out is known at its end; until then the batch itself must
+ * fit. */
 static int check_size(const struct push_plan *plan, const char *name, size_t n_gone,
                       size_t cost_gone) {
     size_t max = plan->store->config.limits.max_owner_series;
-    if (plan->owner->n_series - n_gone > max) {
+    if (rest_of(plan->owner->n_series, n_gone) > max) {
         return error_set(plan->err, -E2BIG,
                          "%s: %s would have more than %zu series (push.max-series-per-plugin)",
                          name, plan->owner->name, max);

@@ -67,7 +67,7 @@ void push_charge(struct push_store *store, struct push_owner *owner, ptrdiff_t n
 int push_check_room(const struct push_store *store, ptrdiff_t n_more, size_t reserve,
                     const char *name, struct error *err) {
     size_t max = store->config.table_bytes - reserve;
-    if (store->cost + (size_t)n_more <= max) {
+    if ((ptrdiff_t)store->cost + n_more <= (ptrdiff_t)max) {
         return 0;
     }
     return error_set(err, -ENOSPC,

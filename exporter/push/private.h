@@ -152,11 +152,11 @@ struct push_reader {
 
 /* Where push_store_expire continues. */
 struct push_expiry {
-    struct push_cursor at;
-    bool has_begun;  /* a pass */
-    bool is_evicted; /* the owner: it is a group with all labels of a plugin */
-    uint64_t claims; /* of the store, when the pass began */
-    bool has_claims; /* there were some since the pass before */
+    struct push_walk walk; /* owners, their series */
+    bool has_begun;        /* a pass */
+    bool is_evicted;       /* the owner: it is a group with all labels of a plugin */
+    uint64_t claims;       /* of the store, when the pass began */
+    bool has_claims;       /* there were some since the pass before */
 };
 
 /* Memory that snapshots may still refer to. */
@@ -170,7 +170,8 @@ struct push_store {
     const char **reserved; /* sorted: names that collectors declare */
     size_t n_reserved;
     struct push_table *table;
-    pthread_mutex_t lock;  /* guards families, series, their values, readers and deferred memory */
+    pthread_mutex_t
+        lock; /* guards families, series, their values, readers, walks, deferred memory */
     atomic_uint n_waiting; /* for the lock, on the loop thread */
 
     struct push_link families, owners, shares;
@@ -362,7 +363,5 @@ void push_value_apply(struct push_store *store, struct push_series *series,
 
 /* ---- read.c ---- */
 
-void push_walk_begin(struct push_store *store, struct push_walk *walk, struct push_link *first);
-void push_walk_end(struct push_store *store, struct push_walk *walk);
 /* Moves walks on that would visit the item next. */
 void push_walks_skip(struct push_store *store, const struct push_link *item);

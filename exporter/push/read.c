@@ -47,12 +47,12 @@ struct push_owner *push_store_owner_after(const struct push_store *store, uint64
 
 /* ---- walks ---- */
 
-void push_walk_begin(struct push_store *store, struct push_walk *walk, struct push_link *first) {
+static void walk_begin(struct push_store *store, struct push_walk *walk, struct push_link *first) {
     *walk = (struct push_walk){.outer = first, .next = store->walks};
     store->walks = walk;
 }
 
-void push_walk_end(struct push_store *store, struct push_walk *walk) {
+static void walk_end(struct push_store *store, struct push_walk *walk) {
     struct push_walk **link = &store->walks;
     while (*link != NULL && *link != walk) {
         link = &(*link)->next;
@@ -77,11 +77,15 @@ void push_walks_skip(struct push_store *store, const struct push_link *item) {
 
 void push_cursor_begin(struct push_store *store, struct push_cursor *cursor) {
     cursor->n_removed = 0;
-    push_walk_begin(store, &cursor->walk, store->owners.next);
+    push_store_lock(store);
+    walk_begin(store, &cursor->walk, store->owners.next);
+    push_store_unlock(store);
 }
 
 void push_cursor_end(struct push_store *store, struct push_cursor *cursor) {
-    push_walk_end(store, &cursor->walk);
+    push_store_lock(store);
+    walk_end(store, &cursor->walk);
+    push_store_unlock(store);
 }
 
 /* ---- series ---- */
@@ -293,7 +297,7 @@ static bool imitates_plugin(const struct push_store *store, const struct push_ow
 
 static void begin_pass(struct push_store *store) {
     struct push_expiry *expiry = &store->expiry;
-    push_cursor_begin(store, &expiry->at);
+    walk_begin(store, &expiry->walk, store->owners.next);
     expiry->has_begun = true;
     expiry->has_claims = expiry->claims != store->claims;
     expiry->claims = store->claims;
@@ -306,7 +310,7 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
         owner->seen_ms = now_ms;
     }
     bool is_checked = owner->group && expiry->has_claims;
-    expiry->at.walk.inner = owner->series.next;
+    expiry->walk.inner = owner->series.next;
     expiry->is_evicted = is_checked && imitates_plugin(store, owner, NULL);
     return expiry->is_evicted || owner->n_with_ttl > 0 || (is_checked && owner->n_naming > 0) ||
            push_owner_has_expired(store, owner, now_ms);
@@ -315,7 +319,7 @@ static bool begin_owner(struct push_store *store, struct push_owner *owner, int6
 /* Checks one series. */
 static void expire_next(struct push_store *store, struct push_owner *owner, int64_t now_ms) {
     struct push_expiry *expiry = &store->expiry;
-    struct push_walk *walk = &expiry->at.walk;
+    struct push_walk *walk = &expiry->walk;
     struct push_series *series = CONTAINER_OF(walk->inner, struct push_series, of_owner);
     bool is_evicted = expiry->is_evicted ||
                       (owner->group && expiry->has_claims && imitates_plugin(store, owner, series));
@@ -329,7 +333,7 @@ static void expire_next(struct push_store *store, struct push_owner *owner, int6
 
 static void expire_owner(struct push_store *store, struct push_owner *owner) {
     struct push_expiry *expiry = &store->expiry;
-    next_list(&expiry->at.walk);
+    next_list(&expiry->walk);
     owner->lingers &= !push_owner_has_expired(store, owner, push_store_now_ms(store));
     if (expiry->is_evicted) {
         push_owner_clear(store, owner);
@@ -342,7 +346,7 @@ static void expire_owner(struct push_store *store, struct push_owner *owner) {
 
 bool push_store_expire(struct push_store *store, size_t n) {
     struct push_expiry *expiry = &store->expiry;
-    struct push_walk *walk = &expiry->at.walk;
+    struct push_walk *walk = &expiry->walk;
     int64_t now_ms = push_store_now_ms(store);
     push_store_lock(store);
     if (!expiry->has_begun) {
@@ -360,7 +364,7 @@ bool push_store_expire(struct push_store *store, size_t n) {
     }
     expiry->has_begun = walk->outer != &store->owners;
     if (!expiry->has_begun) {
-        push_cursor_end(store, &expiry->at);
+        walk_end(store, walk);
     }
     push_store_unlock(store);
     return expiry->has_begun;
@@ -456,14 +460,14 @@ void push_reader_collect(struct push_reader *reader, struct snapshot *out) {
     reader->collection = ++store->collections;
     push_store_free_deferred(store);
     uint64_t newest = store->number;
-    push_walk_begin(store, &reader->position, store->families.next);
+    walk_begin(store, &reader->position, store->families.next);
     for (size_t n = 1; reader->position.outer != &store->families; n++) {
         collect_next(reader, newest, now_ms, out);
         if (n % AT_ONCE == 0) {
             yield_lock(store);
         }
     }
-    push_walk_end(store, &reader->position);
+    walk_end(store, &reader->position);
     add_groups(store, out);
     pthread_mutex_unlock(&store->lock);
 }

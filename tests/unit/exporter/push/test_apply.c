@@ -70,6 +70,32 @@ static void test_what_is_replaced_goes(void) {
     push_owner_unref(store, group);
 }
 
+/* A family of another type, with fewer series. */
+static void test_a_smaller_family_replaces_a_larger_one(void) {
+    static const enum push_mode modes[] = {PUSH_REPLACE_FAMILIES, PUSH_REPLACE_ALL};
+    struct push_owner *group = fixture_group(store, "g");
+    struct label labels[N];
+    for (size_t i = 0; i < N; i++) {
+        labels[i] = (struct label){"i", names[i]};
+        updates[i].name = "family";
+        updates[i].labels = &labels[i];
+        updates[i].n_labels = 1;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+        for (size_t k = 0; k < N; k++) {
+            updates[k].type = PUSH_GAUGE;
+        }
+        batch = (struct push_batch){.mode = modes[i], .updates = updates, .n_updates = N};
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, apply(group), fixture_err.text);
+        TEST_ASSERT_EQUAL_UINT64(N, n_series());
+        updates[0].type = PUSH_COUNTER;
+        batch.n_updates = 1;
+        TEST_ASSERT_EQUAL_INT_MESSAGE(0, apply(group), fixture_err.text);
+        TEST_ASSERT_EQUAL_UINT64(1, n_series());
+    }
+    push_owner_unref(store, group);
+}
+
 /* Families that a new process of the plugin has given another type. */
 static void test_a_new_process_changes_types(void) {
     uint64_t starts[] = {push_start_number("a"), push_start_number("b")};
