@@ -507,7 +507,7 @@ static int plan_update(struct push_plan *plan, struct push_owner *owner,
         owner->hash + push_hash_labels(plan->store, update->labels, update->n_labels);
     struct push_series *series = NULL;
     int r = series_for(plan, &series);
-    if (r < 0) {
+    if (r != 0) {
         return r;
     }
     if (series->batch == plan->store->batch && is_replacing(plan)) {

@@ -54,10 +54,10 @@ static void walk_begin(struct push_store *store, struct push_walk *walk, struct 
 
 static void walk_end(struct push_store *store, struct push_walk *walk) {
     struct push_walk **link = &store->walks;
-    while (*link != NULL && *link != walk) {
+    while (*link != walk) {
         link = &(*link)->next;
     }
-    *link = *link != NULL ? walk->next : NULL;
+    *link = walk->next;
 }
 
 static void next_list(struct push_walk *walk) {
@@ -372,14 +372,15 @@ bool push_store_expire(struct push_store *store, size_t n) {
 
 /* ---- collections ---- */
 
-static void add_histogram(const struct push_series *series, const double *values,
-                          struct snapshot *out) {
+static void add_histogram(const struct push_series *series, struct snapshot *out) {
     const struct metric_desc *desc = &series->family->desc->desc;
+    double count = 0;
     for (size_t i = 0; i < series->buckets->n; i++) {
-        snapshot_add_suffixed(out, desc, "_bucket", series->buckets->labels[i], values[i]);
+        count += series->values[i];
+        snapshot_add_suffixed(out, desc, "_bucket", series->buckets->labels[i], count);
     }
-    snapshot_add_suffixed(out, desc, "_sum", series->labels, values[series->n_bounds + 1]);
-    snapshot_add_suffixed(out, desc, "_count", series->labels, values[series->n_bounds]);
+    snapshot_add_suffixed(out, desc, "_sum", series->labels, series->values[series->n_bounds + 1]);
+    snapshot_add_suffixed(out, desc, "_count", series->labels, count);
 }
 
 static void add_summary(const struct push_series *series, struct snapshot *out) {
@@ -393,18 +394,15 @@ static void add_summary(const struct push_series *series, struct snapshot *out) 
 
 static void add_series(const struct push_series *series, int64_t now_ms, struct snapshot *out) {
     const struct metric_desc *desc = &series->family->desc->desc;
-    double values[PUSH_MAX_WORDS];
-    if (series->mean_of != NULL) {
-        if (push_rate_mean(series->mean_of->rate, now_ms, &values[0])) {
-            snapshot_add(out, desc, series->labels, values[0]);
-        }
-    } else if (series->family->type == PUSH_HISTOGRAM) {
-        cumulate(series, values);
-        add_histogram(series, values, out);
+    double mean;
+    if (series->family->type == PUSH_HISTOGRAM) {
+        add_histogram(series, out);
     } else if (series->family->type == PUSH_SUMMARY) {
         add_summary(series, out);
-    } else {
+    } else if (series->mean_of == NULL) {
         snapshot_add(out, desc, series->labels, series->values[0]);
+    } else if (push_rate_mean(series->mean_of->rate, now_ms, &mean)) {
+        snapshot_add(out, desc, series->labels, mean);
     }
 }
 
