@@ -11,7 +11,7 @@
  * totals that it needs; their entries in the table are not committed yet. If all updates are valid
  * the second step commits and changes values, and cannot fail. Otherwise all is removed again. */
 
-/* What an update comes down to. */
+/* The series and total that an update changes. */
 struct step {
     struct push_series *series; /* NULL: nothing to do */
     struct push_total *total;   /* for PUSH_TOTAL */
@@ -52,7 +52,7 @@ static void note(struct push_series ***list, size_t *capacity, size_t *n,
 
 /* ---- limits ---- */
 
-/* What is left of `n` if `n_gone` of it may be replaced; dropped series are not counted in `n`. */
+/* `n` without the `n_gone` that may be replaced, of which those dropped already are not in `n`. */
 static size_t rest_of(size_t n, size_t n_gone) {
     return n > n_gone ? n - n_gone : 0;
 }

@@ -108,23 +108,14 @@ static struct label *gather_labels(const struct push_identity *identity, size_t 
     return labels;
 }
 
-static bool is_owner(const struct push_owner *owner, bool group, const struct label *labels,
-                     size_t n) {
-    bool same = owner->group == group && owner->n_labels == n;
-    for (size_t i = 0; same && i < n; i++) {
-        same = strcmp(owner->labels[i].name, labels[i].name) == 0 &&
-               strcmp(owner->labels[i].value, labels[i].value) == 0;
-    }
-    return same;
-}
-
 static struct push_owner *find(const struct push_store *store, bool group,
                                const struct label *labels, size_t n) {
     uint64_t hash = push_hash_labels(store, labels, n);
     size_t cursor = 0;
     struct push_owner *owner;
     while ((owner = hash_index_next(&store->by_identity, hash, &cursor)) != NULL) {
-        if (is_owner(owner, group, labels, n)) {
+        if (owner->group == group && owner->n_labels == n &&
+            push_labels_equal(owner->labels, labels, n)) {
             return owner;
         }
     }
@@ -143,20 +134,13 @@ struct push_owner *push_store_find_owner(const struct push_store *store,
 /* For messages: "plugin a, container b". */
 static char *name_owner(const struct push_owner *owner) {
     struct buf text = {0};
-    if (owner->group) {
-        buf_add_str(&text, "group");
-    }
+    buf_add_str(&text, owner->group ? "group" : "plugin ");
+    buf_add_str(&text, owner->group ? "" : owner->plugin);
     for (size_t i = 0; i < owner->n_labels; i++) {
         const struct label *label = &owner->labels[i];
         if (owner->group) {
             buf_printf(&text, " %s=%s", label->name, label->value);
-        } else if (strcmp(label->name, "plugin") == 0) {
-            buf_printf(&text, "plugin %s", label->value);
-        }
-    }
-    for (size_t i = 0; !owner->group && i < owner->n_labels; i++) {
-        const struct label *label = &owner->labels[i];
-        if (strcmp(label->name, "plugin") != 0) {
+        } else if (label->value != owner->plugin) {
             buf_printf(&text, ", %s %s", label->name, label->value);
         }
     }

@@ -73,7 +73,7 @@ struct push_series {
     size_t n_bounds;
     uint64_t collected; /* the last collection that included it */
 
-    /* What an update reads is together: with many series, cache misses dominate. */
+    /* The fields that an update reads are together: with many series, cache misses dominate. */
     uint64_t labels_hash; /* of all its labels */
     struct push_family *family;
     struct push_owner *owner;
@@ -106,7 +106,7 @@ struct push_note {
     char key[];
 };
 
-/* What one peer keeps, under all the names that it claims. */
+/* The bytes that one peer keeps, under all the names that it claims. */
 struct push_share {
     struct push_link link; /* among all */
     size_t n_refs;
@@ -278,6 +278,7 @@ void push_owner_destroy(struct push_store *store, struct push_owner *owner);
 /* Copies labels to `to`, their texts to `text`, where there is room for both. */
 void push_copy_labels(struct label *to, char *text, const struct label *labels, size_t n);
 size_t push_labels_size(const struct label *labels, size_t n);
+bool push_labels_equal(const struct label *a, const struct label *b, size_t n); /* sorted */
 struct labels *push_labels_render(const struct push_owner *owner, const struct label *own,
                                   size_t n_own);
 
@@ -326,7 +327,7 @@ struct push_series_spec {
 /* On failure, a family without series is left to the caller. */
 int push_series_create(struct push_store *store, const struct push_series_spec *spec,
                        struct push_series **ret_series, struct error *err);
-/* Counts it, and the other series of a rate, as gone (-1) or back again (1). */
+/* Subtracts it, and the other series of a rate, from counts and sizes (-1), or adds it (1). */
 void push_series_charge(struct push_store *store, struct push_series *series, int sign);
 /* Removes it, the other series of a rate, and families without series. */
 void push_series_destroy(struct push_store *store, struct push_series *series);

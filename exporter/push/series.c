@@ -34,6 +34,15 @@ void push_copy_labels(struct label *to, char *text, const struct label *labels, 
     }
 }
 
+bool push_labels_equal(const struct label *a, const struct label *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(a[i].value, b[i].value) != 0 || strcmp(a[i].name, b[i].name) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Adds a label to a sorted list. */
 static size_t insert(struct label *labels, size_t n, struct label label) {
     size_t i = n;
@@ -281,19 +290,6 @@ static uint64_t hash_series(const struct push_store *store, const struct push_fa
     return hash_mix(family->hash, labels_hash ^ store->seed);
 }
 
-static bool has_own(const struct push_series *series, const struct push_update *update) {
-    const struct label *a = series->own, *b = update->labels;
-    if (series->n_labels != update->n_labels) {
-        return false;
-    }
-    for (size_t i = 0; i < series->n_labels; i++) {
-        if (strcmp(a[i].value, b[i].value) != 0 || strcmp(a[i].name, b[i].name) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool has_all(const struct push_series *series, const struct label *labels, size_t n) {
     for (size_t i = 0; i < n; i++) {
         const char *value = label_find(series->own, series->n_labels, labels[i].name);
@@ -312,7 +308,8 @@ static bool has_all(const struct push_series *series, const struct label *labels
 static bool matches(const struct push_series *series, const struct push_owner *owner,
                     const struct push_update *update) {
     if (series->owner == owner) {
-        return has_own(series, update);
+        return series->n_labels == update->n_labels &&
+               push_labels_equal(series->own, update->labels, update->n_labels);
     }
     return series->owner->n_labels + series->n_labels == owner->n_labels + update->n_labels &&
            has_all(series, owner->labels, owner->n_labels) &&

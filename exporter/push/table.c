@@ -308,7 +308,7 @@ static int find_room(struct push_table *table, size_t size, struct push_entry **
     return r;
 }
 
-/* Makes two free entries of one. Whenever we are killed the page is a chain. */
+/* Splits a free entry in two. The page is a valid chain at every instruction. */
 static void split(struct push_table *table, struct push_entry *entry, size_t size) {
     size_t left = entry->size - size;
     table->rest = 0;
@@ -377,7 +377,7 @@ void push_table_remove(struct push_table *table, struct push_entry *entry) {
     size_t page = (size_t)((char *)entry - table->base - TABLE_PAGES_AT) / PUSH_PAGE_SIZE;
     __atomic_store_n(&entry->commit, PUSH_ENTRY_FREE, __ATOMIC_RELEASE);
     table->used -= entry->size;
-    table->rooms[page] = PUSH_PAGE_SIZE; /* as far as is known: neighbours may be free as well */
+    table->rooms[page] = PUSH_PAGE_SIZE; /* upper bound: neighbours may be free as well */
 }
 
 uint32_t push_table_id(const struct push_table *table, const struct push_entry *entry) {
