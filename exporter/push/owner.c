@@ -251,7 +251,7 @@ int push_store_owner(struct push_store *store, const struct push_identity *ident
         push_store_lock(store);
         int r = create_checked(store, identity, labels, n, &owner, err);
         push_store_unlock(store);
-        if (r < 0) {
+        if (r != 0) {
             push_store_count_refused(store, r);
             return r;
         }
