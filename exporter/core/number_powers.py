@@ -1,4 +1,4 @@
-"""Writes the table of powers of ten that number_shortest.c multiplies with.
+"""Writes the table of powers of ten that number.c multiplies with.
 
 Each entry is 10^n scaled by a power of two to 128 bits and rounded up.
 """

@@ -132,7 +132,7 @@ static int read_labels(const struct reader *reader, struct protobuf metric,
     struct protobuf wire;
     size_t n_labels = 0;
     while (next_bytes(&metric, 1, &wire)) {
-        struct label label;
+        struct label label = {.name = "", .value = ""};
         int r = read_label(reader, wire, &label);
         /* An empty label means the same as none. */
         if (r == 0 && label.value[0] != '\0' && !label_insert(labels, &n_labels, label)) {

@@ -35,8 +35,11 @@ static void keep(struct push_store *store, struct push_owner *owner, const struc
     }
 }
 
-static void count(struct knob_note *note, void *context) {
-    assert(note->text != NULL);
+static void count(const char *key, const char *text, void *context) {
+    struct knob_note note;
+    bool good = knob_note_read(key, text, &note);
+    assert(good);
+    knob_note_finish(&note);
     ++*(size_t *)context;
 }
 
@@ -61,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         assert(knob_spec_check(&spec, NULL) == 0);
         keep(store, owner, &spec, &note.request);
         size_t n = 0;
-        knob_note_visit(store, owner, count, &n);
+        push_store_visit_notes(store, owner, count, &n);
         assert(n == (note.request.value.form != KNOB_ABSENT));
         keep(store, owner, &spec, &(struct knob_request){0});
     }
