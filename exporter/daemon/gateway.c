@@ -251,9 +251,6 @@ static void delete_group(struct http_request *request) {
 
 void http_gateway_push(struct http_request *request) {
     struct gateway_path path CLEANUP_GATEWAY_PATH = {0};
-    if (!http_upload_may_push(request)) {
-        return;
-    }
     if (request->method == HTTP_DELETE) {
         delete_group(request);
     } else if (read_path(request, &path)) {
@@ -381,13 +378,17 @@ static void begin_deletion(struct deletion *deletion) {
     loop_timer_add(daemon->loop, &deletion->turn);
 }
 
-void http_gateway_wipe(struct http_request *request) {
-    if (!settings_bool(daemon_of(request)->config->settings, "web.enable-admin-api")) {
-        http_reply_text(request, MHD_HTTP_FORBIDDEN,
-                        "wiping is not allowed: start with --web.enable-admin-api");
-    } else if (http_access_may_write(request)) {
-        begin_deletion(deletion_create(request));
+bool http_gateway_may_wipe(struct http_request *request) {
+    if (settings_bool(daemon_of(request)->config->settings, "web.enable-admin-api")) {
+        return http_access_may_write(request);
     }
+    http_reply_text(request, MHD_HTTP_FORBIDDEN,
+                    "wiping is not allowed: start with --web.enable-admin-api");
+    return false;
+}
+
+void http_gateway_wipe(struct http_request *request) {
+    begin_deletion(deletion_create(request));
 }
 
 /* ---- deleting by selector ---- */
@@ -421,9 +422,6 @@ static int read_selectors(const struct http_url *url, struct deletion *deletion,
 
 void http_gateway_delete(struct http_request *request) {
     struct error error;
-    if (!http_access_may_write(request)) {
-        return;
-    }
     struct deletion *deletion = deletion_create(request);
     int r = read_selectors(&request->url, deletion, &error);
     if (r == 0) {

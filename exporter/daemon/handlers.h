@@ -15,6 +15,7 @@ void http_live_page(struct http_request *request);
 void http_live_file(struct http_request *request);
 
 /* POST /-/reload and /-/quit, if --web.enable-lifecycle allows them, for clients that may write. */
+bool http_lifecycle_may_use(struct http_request *request);
 void http_lifecycle_reload(struct http_request *request);
 void http_lifecycle_quit(struct http_request *request);
 
@@ -45,4 +46,5 @@ void http_gateway_metrics(struct http_request *request);
 void http_gateway_status(struct http_request *request);
 
 /* PUT /api/v1/admin/wipe, if --web.enable-admin-api allows it: deletes all pushed series. */
+bool http_gateway_may_wipe(struct http_request *request);
 void http_gateway_wipe(struct http_request *request);

@@ -538,9 +538,6 @@ static bool turn(struct http_request *request, const struct found_knob *found) {
 
 static void handle_knob(struct http_request *request, const char *plugin, const char *param) {
     struct found_knob found;
-    if (request->method == HTTP_PUT && !http_access_may_write(request)) {
-        return;
-    }
     if (!find_knob(request, plugin, param, &found) ||
         (request->method == HTTP_PUT && !turn(request, &found))) {
         return;

@@ -345,9 +345,6 @@ static void finish(struct http_upload *upload, int code, const struct error *err
 }
 
 void http_push_handle(struct http_request *request) {
-    if (!http_upload_may_push(request)) {
-        return;
-    }
     struct push_request *push = mem_zalloc(1, sizeof(*push));
     push->reader = push_json_create();
     push->store = daemon_of(request)->push_store;

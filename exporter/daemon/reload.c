@@ -129,7 +129,7 @@ void reload_start(struct daemon *daemon, struct http_request *request) {
 
 /* ---- handlers ---- */
 
-static bool allowed(struct http_request *request) {
+bool http_lifecycle_may_use(struct http_request *request) {
     if (settings_bool(daemon_of(request)->config->settings, "web.enable-lifecycle")) {
         return http_access_may_write(request);
     }
@@ -139,14 +139,12 @@ static bool allowed(struct http_request *request) {
 }
 
 void http_lifecycle_reload(struct http_request *request) {
-    if (allowed(request) && http_hold(request)) {
+    if (http_hold(request)) {
         reload_start(request->context, request);
     }
 }
 
 void http_lifecycle_quit(struct http_request *request) {
-    if (allowed(request)) {
-        http_reply_text(request, MHD_HTTP_OK, "waap is stopping.");
-        loop_stop(daemon_of(request)->loop);
-    }
+    http_reply_text(request, MHD_HTTP_OK, "waap is stopping.");
+    loop_stop(daemon_of(request)->loop);
 }

@@ -356,6 +356,19 @@ static bool writes(const struct http_request *request) {
     return request->route->takes_body && (request->method & (HTTP_POST | HTTP_PUT)) != 0;
 }
 
+/* Replies if the client may not use the method. */
+static void check_rights(struct http_request *request) {
+    bool is_reading = (request->method & (HTTP_GET | HTTP_HEAD)) != 0;
+    if (!is_reading && request->route->may_write != NULL) {
+        request->route->may_write(request);
+    }
+}
+
+/* A body that is kept is only received from clients that may send it. */
+static bool asks_before_body(const struct http_request *request) {
+    return request->has_body && writes(request);
+}
+
 /* Adds a piece of the body; false if the client has sent far too much. */
 static bool receive_body(struct http_request *request, const char *data, size_t size) {
     size_t max = request->server->max_body;
@@ -640,9 +653,8 @@ static void check_request(struct http_request *request) {
     if (request->status == 0) {
         check_route(request);
     }
-    if (request->status == 0 && request->has_body && writes(request) &&
-        request->route->may_write != NULL) {
-        request->route->may_write(request);
+    if (request->status == 0 && asks_before_body(request)) {
+        check_rights(request);
     }
     if (request->status == 0 && len > request->server->max_body) {
         reject_too_large(request);
@@ -732,6 +744,9 @@ static void handle(struct http_request *request) {
     request->client->class = HTTP_CLIENT_BUSY;
     if (request->status == 0 && request->server->is_shut) {
         http_reply_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "waap is stopping");
+    }
+    if (request->status == 0 && !asks_before_body(request)) {
+        check_rights(request);
     }
     if (request->status == 0) {
         request->route->handle(request);

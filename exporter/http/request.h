@@ -34,8 +34,8 @@ struct http_route {
     bool prefix;      /* also all paths below it, "/x/…"; the longest route wins */
     bool health;      /* may be exempt from passwords */
     bool takes_body;  /* the handler reads the body; otherwise it is discarded */
-    /* Whether the client may write; if not, it has replied. Called before the body is received.
-     * NULL: every client may. */
+    /* Whether the client may use other methods than GET; if not, it has replied. Called before a
+     * body that the handler reads is received. NULL: every client may. */
     bool (*may_write)(struct http_request *request);
     /* Called with a negative errno after a body was rejected; optional. */
     void (*refused)(struct http_request *request, int code, const char *why);

@@ -70,9 +70,6 @@ static struct control *control_of(const struct http_request *request) {
 
 static void set_paused(struct http_request *request, bool paused) {
     struct control *control = control_of(request);
-    if (!http_access_may_write(request)) {
-        return;
-    }
     control->is_paused = paused;
     log_info("control: %s by request", paused ? "paused" : "resumed");
     http_reply_text(request, MHD_HTTP_OK, "%s",
@@ -171,9 +168,11 @@ static void handle_metrics(struct http_request *request) {
 static const struct http_route routes[] = {
     {NULL, "/metrics", HTTP_GET | HTTP_HEAD, .handle = handle_metrics},
     {"/-/healthy", "/-/healthy", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_alive},
-    {"/-/pause", "/-/pause", HTTP_POST | HTTP_PUT, .handle = handle_pause},
+    {"/-/pause", "/-/pause", HTTP_POST | HTTP_PUT, .may_write = http_access_may_write,
+     .handle = handle_pause},
     {"/-/ready", "/-/ready", HTTP_GET | HTTP_HEAD, .health = true, .handle = http_health_ready},
-    {"/-/resume", "/-/resume", HTTP_POST | HTTP_PUT, .handle = handle_resume},
+    {"/-/resume", "/-/resume", HTTP_POST | HTTP_PUT, .may_write = http_access_may_write,
+     .handle = handle_resume},
 };
 
 /* ---- remembering ---- */
