@@ -203,8 +203,9 @@ static void find_uuid(const struct collector_env *env, struct buf *out) {
 /* The labels of the node and those of one metric. */
 static struct labels *render(const struct label *node, const struct label *own, size_t n) {
     struct label labels[N_NODE_LABELS + N_OWN_LABELS];
-    for (size_t i = 0; i < N_NODE_LABELS + n; i++) {
-        labels[i] = i < N_NODE_LABELS ? node[i] : own[i - N_NODE_LABELS];
+    memcpy(labels, node, N_NODE_LABELS * sizeof(*node));
+    for (size_t i = 0; i < n; i++) {
+        labels[N_NODE_LABELS + i] = own[i];
     }
     return labels_create(labels, N_NODE_LABELS + n);
 }

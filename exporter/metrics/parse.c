@@ -677,11 +677,12 @@ static int check_shape(struct parser *p, const char *name, const struct expositi
 static int parse_timestamp(struct parser *p, int64_t *ret_timestamp) {
     scan_skip_blanks(p);
     const char *start = p->at;
-    char *end;
+    char *end = (char *)start;
     errno = 0;
-    long long value = strtoll(start, &end, 10); /* ends at the newline, but would skip one first */
-    if (isspace((unsigned char)*start) || end == start || errno != 0 ||
-        !scan_is(*end, SCAN_TOKEN_STOP)) {
+    /* strtoll ends at a newline, but not at one before the number: that may be the end of the text.
+     */
+    long long value = isspace((unsigned char)*start) ? 0 : strtoll(start, &end, 10);
+    if (end == start || errno != 0 || !scan_is(*end, SCAN_TOKEN_STOP)) {
         return fail(p, start, "expected a timestamp in milliseconds or the end of the line, got %s",
                     scan_quote_token(start).text);
     }

@@ -410,8 +410,9 @@ static bool names_plugin(const struct push_series *series) {
 }
 
 static void charge(struct push_store *store, struct push_series *series, int sign) {
+    ptrdiff_t cost = (ptrdiff_t)series->cost;
     series->owner->n_series += (size_t)sign;
-    push_charge(store, series->owner, sign * (ptrdiff_t)series->cost);
+    push_charge(store, series->owner, sign > 0 ? cost : -cost);
 }
 
 void push_series_charge(struct push_store *store, struct push_series *series, int sign) {

@@ -86,7 +86,7 @@ void text_markup(struct buf *out, const char *format, ...) {
             buf_printf(out, conversion, va_arg(args, double));
             break;
         default:
-            if (format[n - 2] == 'z') {
+            if (format[n - 2] == 'z') { /* NOLINT(bugprone-branch-clone): the types differ */
                 buf_printf(out, conversion, va_arg(args, size_t));
             } else {
                 buf_printf(out, conversion, va_arg(args, int));
