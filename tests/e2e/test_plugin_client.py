@@ -1532,3 +1532,79 @@ def test_other_pythons(peer, run, python, program, check, on_line):
 def test_its_language_is_that_of_python_3_6():
     for path in [*PACKAGE.rglob("*.py"), *(ROOT / "plugin/examples").glob("*.py")]:
         ast.parse(pathlib.Path(path).read_text(), feature_version=(3, 6))
+
+
+BY_USE = """
+    fps = plugin.metric("fps")
+    acc = plugin.metric("acc")
+    unused = plugin.metric("unused")
+    top = acc.labels
+    plugin.metrics.lag(labels=["cam"]).labels(cam="top").inc()
+    plugin.metric.update("loss", 3)
+    plugin.metric.update("loss", 1)
+    for i in range(10):
+        fps.inc()
+        acc.set(i)
+        acc.update(i / 10)
+    assert plugin.metric("fps") is fps and plugin.metric("fps", "rate") is fps
+    late = plugin.metric("late")
+    assert plugin.gauge("late") is late and plugin.metrics.late() is late
+    late.set(1)
+    late.inc()
+    total = plugin.counter("seen_total")
+    assert plugin.metric("seen_total") is total
+    total.inc(4)
+    assert not hasattr(plugin.metrics, "__wrapped__")
+"""
+
+
+def test_the_first_record_decides(peer, run):
+    run(BY_USE)
+    declared = {line["metric"]: line["type"] for line in peer.lines if "type" in line}
+    assert declared == {"fps": "rate", "acc": "gauge", "lag": "rate", "loss": "gauge", "late": "gauge",
+                        "seen_total": "counter"}
+    assert peer.sums["fps"] == 10 and peer.sums['lag{"cam": "top"}'] == 1 and peer.sums["seen_total"] == 4
+    assert peer.gauges == {"acc": 0.9, "loss": 1, "late": 2}
+
+
+@pytest.mark.parametrize(
+    "calls, told",
+    [
+        ("x.inc(); x.set(3)", "x: set(3): is a rate: use inc()"),
+        ("x.inc(); x.update('many')", "x: set('many'): is a rate: use inc()"),
+        ("x.set(3); x.inc()", "x: inc(1): is a gauge: use set(), or declare it a gauge"),
+        ("x.update(3); x.dec(2)", "x: dec(2): is a gauge: use set(), or declare it a gauge"),
+        ("x.dec()", "x: dec(1): is a metric: begin with set(), or declare a gauge"),
+        ("x.observe(1)", "x: observe(1): is a metric: declare a histogram"),
+        ("x.set(1); plugin.counter('x')", "x: is a gauge already"),
+        ("x.inc(); plugin.gauge('x')", "x: is a rate already"),
+        ("plugin.histogram('x')", "x: is a metric already"),
+        ("plugin.histogram('y'); plugin.metric('y')", "y: is a histogram already"),
+        ("plugin.counter('y').set(3)", "y: set(3): is a counter: use inc()"),
+    ],
+)
+def test_one_metric_is_of_one_kind(start, calls, told):
+    process = start(f"x = plugin.metric('x'); {calls}")
+    assert process.communicate(timeout=LIMIT)[1].splitlines()[-1] == f"ValueError: {told}"
+
+
+def test_threads_decide_once(run):
+    run("""
+        import threading
+        for i in range(200):
+            x = plugin.metric("x{}".format(i))
+            faults = []
+            barrier = threading.Barrier(4)
+            def record(call):
+                barrier.wait()
+                try:
+                    call(1)
+                except ValueError as error:
+                    faults.append(str(error))
+            threads = [threading.Thread(target=record, args=(call,)) for call in [x.inc, x.set] * 2]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert len(faults) == 2 and faults[0] == faults[1], faults
+    """)

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from waap._series import Counter, clean_buckets, clean_labels, clean_name, clean_text, clean_value
+from waap._series import ByUse, Counter, Gauge, GaugeByUse, Histogram, clean_buckets, clean_labels, clean_name, clean_text, clean_value
 from waap._session import Session, is_open, safe_repr
 
 EXIT_SECONDS = 1.0
@@ -64,6 +64,9 @@ class Full:
 
     def drop(self):
         pass
+
+    def decide(self, series, kind):
+        series.become(kind)
 
 
 class Client:
@@ -123,20 +126,18 @@ class Client:
             known = None
         if known is not None and (buckets is None or buckets is known._buckets):
             return known
-        if kind.kind == "histogram":
+        if kind is Histogram:
             buckets = clean_buckets(buckets)
         elif buckets is not None:
             raise ValueError("{}: a {} has no buckets".format(name, kind.kind))
         return self._make_series(kind, clean_name(name), help, clean_labels(labels), ttl, buckets)
 
     def _make_series(self, kind, name, help, labels, ttl, buckets):
-        key = (kind, name, tuple(sorted(labels.items())))
+        label_key = tuple(sorted(labels.items()))
         with self._lock:
             self._settle()
-            known_kind, known_buckets = self._kinds.get(name, (kind, buckets))
-            if kind is not known_kind or buckets != known_buckets:
-                raise ValueError("{}: is a {} already{}".format(
-                    name, known_kind.kind, ", with other buckets" if kind is known_kind else ""))
+            wanted, kind = kind, self._agree(name, kind, buckets)
+            key = (kind, name, label_key)
             series = self._by_key.get(key)
             if series is None:
                 full = len(self._series) >= self._settings.max_series
@@ -148,8 +149,39 @@ class Client:
                     self._series.append(series)
                 else:  # a signal handler came first
                     series = self._by_key[key]
+            if wanted is not kind and self._by_key.get(key) is series:
+                self._by_key[wanted, name, label_key] = series
         self.start()
         return series
+
+    def _agree(self, name, kind, buckets):
+        """The kind that a series of that name has when `kind` is asked for."""
+        known, known_buckets = self._kinds.get(name, (kind, buckets))
+        if kind is ByUse and known is not Histogram:
+            return known
+        if known is ByUse and kind is not Histogram or known is GaugeByUse and kind is Gauge:
+            self._decide(name, kind)
+        elif kind is not known or buckets != known_buckets:
+            raise ValueError("{}: is a {} already{}".format(
+                name, known.kind, ", with other buckets" if kind is known else ""))
+        return kind
+
+    def _decide(self, name, kind):
+        """All series of the name, which were to be decided by use or were decided so."""
+        self._kinds[name] = (kind, None)
+        for (_, other, labels), series in list(self._by_key.items()):
+            if other == name:
+                self._by_key[kind, name, labels] = series
+                if type(series) is ByUse:
+                    series.become(kind)
+                else:
+                    series.__class__ = kind
+
+    def decide(self, series, kind):
+        """The first record decides, unless another of that name came first."""
+        with self._lock:
+            if type(series) is ByUse:
+                self._decide(series.name, kind)
 
     def max_series(self):
         """Known as soon as there is a series."""
@@ -384,7 +416,7 @@ class Client:
     def _after_fork(self):
         """In a child: nothing recorded, nothing connected; locks that nobody holds."""
         # Another thread may have been about to append one.
-        self._series[:] = self._by_key.values()
+        self._series[:] = dict.fromkeys(self._by_key.values())
         if self._dropped_series is not None:
             self._series.append(self._dropped_series)
         self._renew_locks()

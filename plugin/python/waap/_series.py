@@ -58,10 +58,19 @@ def clean_buckets(buckets):
     return bounds
 
 
+def brief(value):
+    """A value as messages show it; any method of others' types may raise."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = type(value).__name__
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
 class Series:
     """One series of any kind."""
 
-    kind = None
+    kind = "metric"
 
     def __init__(self, client, name, help, labels, ttl, buckets):
         self._client = client
@@ -119,9 +128,45 @@ class Series:
     def told(self, reading):
         return {"total": reading}
 
+    def reject(self, call, value, advice):
+        """A call that this kind of metric does not have."""
+        raise ValueError("{}: {}({}): is a {}: {}".format(self.name, call, brief(value), self.kind, advice))
+
+
+class ByUse(Series):
+    """A metric whose kind its first record decides."""
+
+    def read(self):
+        return None
+
+    def inc(self, n=1):
+        self._client.decide(self, Rate)
+        self.inc(n)
+
+    def set(self, value):
+        self._client.decide(self, GaugeByUse)
+        self.set(value)
+
+    update = set
+
+    def dec(self, n=1):
+        self.reject("dec", n, "begin with set(), or declare a gauge")
+
+    def observe(self, value):
+        self.reject("observe", value, "declare a histogram")
+
+    def become(self, kind):
+        self.__class__ = kind
+        self.zero()
+
 
 class Counter(Series):
     kind = "counter"
+
+    def set(self, value):
+        self.reject("set", value, "use inc()")
+
+    update = set
 
     def inc(self, n=1):
         """Adds n, which is not below 0."""
@@ -157,6 +202,8 @@ class Gauge(Series):
         else:
             self._client.drop()
 
+    update = set
+
     def inc(self, n=1):
         if not self._client.running:
             self._client.start()
@@ -180,6 +227,16 @@ class Gauge(Series):
 
     def told(self, reading):
         return {"set": reading}
+
+
+class GaugeByUse(Gauge):
+    """Only inc() as the first record would have made it a rate."""
+
+    def inc(self, n=1):
+        self.reject("inc", n, "use set(), or declare it a gauge")
+
+    def dec(self, n=1):
+        self.reject("dec", n, "use set(), or declare it a gauge")
 
 
 class Histogram(Series):

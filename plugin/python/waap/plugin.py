@@ -26,7 +26,7 @@ import time
 
 from waap import _client, _params, _series
 
-__all__ = ["configure", "counter", "flush", "gauge", "histogram", "metric", "param", "stats", "timeit"]
+__all__ = ["configure", "counter", "flush", "gauge", "histogram", "metric", "metrics", "param", "stats", "timeit"]
 
 _shared = _client.create()
 _timed = {}  # histograms by the name that timeit knows, to be quick in a loop
@@ -57,7 +57,7 @@ class _Family:
         values = ", ".join(name + "=..." for name in self._names)
         raise ValueError("{}: has labels: .labels({}) comes before a record".format(self._name, values))
 
-    dec = inc = observe = set = _record
+    dec = inc = observe = set = update = _record
 
 
 def configure(**settings):
@@ -67,13 +67,14 @@ def configure(**settings):
     _shared.configure(**settings)
 
 
-def metric(name, type="rate", help=None, labels=None, ttl=None, buckets=None):
+def metric(name, type=None, help=None, labels=None, ttl=None, buckets=None):
     """The series of that name and labels, made at the first call. Characters that Prometheus does not
-    allow in names become "_". A rate, say fps, is exported as the counter fps_total and the gauge
-    fps, its mean over 10 s. `ttl` is how many seconds the series outlives its plugin, 0: for ever. `labels` is a
+    allow in names become "_". Without a type, the first record decides: inc() makes it a rate, set() or
+    update(value) a gauge; a mix is a ValueError. A rate, say fps, is exported as the counter fps_total and
+    the gauge fps, its mean over 10 s. `ttl` is how many seconds the series outlives its plugin, 0: for ever. `labels` is a
     dict; or a list of names, whose values then come with each record: frames.labels(cam="top").inc()."""
     try:
-        kind = _series.KINDS[type]
+        kind = _series.ByUse if type is None else _series.KINDS[type]
     except KeyError:
         raise ValueError("{}: no type {!r}, but {}".format(name, type, ", ".join(_series.KINDS))) from None
     if labels is None or isinstance(labels, dict):
@@ -82,6 +83,25 @@ def metric(name, type="rate", help=None, labels=None, ttl=None, buckets=None):
         raise ValueError("{}: labels are a dict, or a list of names, not {!r}".format(name, labels))
     return _Family(name, list(labels),
                    lambda chosen: _shared.series(kind, name, help, chosen, ttl, buckets))
+
+
+def _update(name, value):
+    metric(name).update(value)
+
+
+metric.update = _update  # plugin.metric.update("acc", 0.9)
+
+
+class _Metrics:
+    """plugin.metrics.fps(...) is plugin.metric("fps", ...)."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return functools.partial(metric, name)
+
+
+metrics = _Metrics()
 
 
 def counter(name, help=None, labels=None, ttl=None):
