@@ -15,12 +15,13 @@
 
 static const char *const type_names[] = {
     [KNOB_INT] = "int",       [KNOB_FLOAT] = "float", [KNOB_BOOL] = "bool",
-    [KNOB_STRING] = "string", [KNOB_ENUM] = "enum",
+    [KNOB_STRING] = "string", [KNOB_ENUM] = "enum",   [KNOB_ANY] = "any",
 };
 
 static const char *const expected[] = {
-    [KNOB_INT] = "a whole number", [KNOB_FLOAT] = "a number",         [KNOB_BOOL] = "true or false",
-    [KNOB_STRING] = "a string",    [KNOB_ENUM] = "one of its values",
+    [KNOB_INT] = "a whole number",     [KNOB_FLOAT] = "a number",
+    [KNOB_BOOL] = "true or false",     [KNOB_STRING] = "a string",
+    [KNOB_ENUM] = "one of its values", [KNOB_ANY] = "a number, true, false or a string",
 };
 
 const char *knob_type_name(enum knob_type type) {
@@ -69,22 +70,17 @@ int knob_spec_check(const struct knob_spec *spec, struct error *err) {
         return error_set(err, -EINVAL, "%s: min, max and step are for int and float, not for %s",
                          spec->name, knob_type_name(spec->type));
     }
-    const struct {
-        bool broken;
-        const char *text;
-    } rules[] = {
-        {!metric_label_name_valid(spec->name, strlen(spec->name)),
-         "a param's name has letters, digits and _ only, and begins with no digit"},
-        {!(spec->min <= spec->max), "its minimum is above its maximum"},
-        {!(spec->step >= 0) || isinf(spec->step), "its step is not above 0"},
-        {is_enum && spec->n_values == 0, "an enum needs its values"},
-        {!is_enum && spec->n_values > 0, "values are for an enum"},
-        {spec->initial.form == KNOB_ABSENT, "has no default"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
-        if (rules[i].broken) {
-            return error_set(err, -EINVAL, "%s: %s", spec->name, rules[i].text);
-        }
+    if (!(spec->min <= spec->max)) {
+        return error_set(err, -EINVAL, "%s: its minimum is above its maximum", spec->name);
+    }
+    if (!(spec->step >= 0) || isinf(spec->step)) {
+        return error_set(err, -EINVAL, "%s: its step is not above 0", spec->name);
+    }
+    if ((spec->n_values > 0) != (spec->type == KNOB_ENUM)) {
+        return error_set(err, -EINVAL,
+                         spec->type == KNOB_ENUM ? "%s: an enum needs its values"
+                                                 : "%s: values are for an enum",
+                         spec->name);
     }
     return knob_check(spec, &spec->initial, err);
 }
@@ -181,7 +177,11 @@ static int check_enum(const struct knob_spec *spec, const char *text, struct err
 int knob_check(const struct knob_spec *spec, const struct knob_value *value, struct error *err) {
     enum knob_form wanted = is_number(spec->type)     ? KNOB_NUMBER
                             : spec->type == KNOB_BOOL ? KNOB_TRUTH
-                                                      : KNOB_TEXT;
+                            : spec->type != KNOB_ANY  ? KNOB_TEXT
+                                                      : value->form;
+    if (value->form == KNOB_ABSENT && spec->initial.form == KNOB_ABSENT) {
+        return 0;
+    }
     if (value->form != wanted || (wanted == KNOB_NUMBER && !isfinite(value->number))) {
         struct buf got CLEANUP_BUF = {0};
         knob_value_format(value, &got);
@@ -317,7 +317,8 @@ static size_t memory_of(const struct knob_spec *spec) {
 }
 
 size_t knob_spec_room(const struct knob_spec *spec) {
-    size_t longest = spec->type == KNOB_STRING ? KNOB_MAX_TEXT + 1 : 0;
+    bool free_text = spec->type == KNOB_STRING || spec->type == KNOB_ANY;
+    size_t longest = free_text ? KNOB_MAX_TEXT + 1 : 0;
     for (size_t i = 0; i < spec->n_values; i++) {
         size_t size = size_of(spec->values[i]);
         longest = size > longest ? size : longest;

@@ -15,6 +15,7 @@ enum knob_type {
     KNOB_BOOL,
     KNOB_STRING,
     KNOB_ENUM,
+    KNOB_ANY, /* a number, a truth or a text */
 };
 
 enum knob_form { KNOB_ABSENT, KNOB_NUMBER, KNOB_TRUTH, KNOB_TEXT };
@@ -29,9 +30,9 @@ struct knob_value {
 struct knob_spec {
     const char *name;
     enum knob_type type;
-    struct knob_value initial;
-    double min, max; /* infinite: no bound */
-    double step;     /* 0: any */
+    struct knob_value initial; /* absent: no value until somebody requests one */
+    double min, max;           /* infinite: no bound */
+    double step;               /* 0: any */
     const char *unit, *help;
     const char *const *values; /* of an enum */
     size_t n_values;

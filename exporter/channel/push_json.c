@@ -434,12 +434,13 @@ static int finish_declaration(struct reading *reading) {
     spec->name = reading->message->name;
     if (reading->type == NULL) {
         return json_fail_at(reading->start, reading->err,
-                            "%s: has no type: int, float, bool, string or enum", spec->name);
+                            "%s: has no type: int, float, bool, string, enum or any", spec->name);
     }
     if (!knob_type_find(reading->type, &spec->type)) {
-        return json_fail_at(reading->type_place, reading->err,
-                            "%s: type: expected int, float, bool, string or enum, got \"%.40s\"",
-                            spec->name, reading->type);
+        return json_fail_at(
+            reading->type_place, reading->err,
+            "%s: type: expected int, float, bool, string, enum or any, got \"%.40s\"", spec->name,
+            reading->type);
     }
     return knob_spec_check(spec, reading->err);
 }

@@ -27,10 +27,20 @@ function inputOf(spec) {
     return element("select", {}, ...spec.values.map((value) => element("option", { value, text: value })));
   }
   if (spec.type === "bool") return element("input", { type: "checkbox" });
-  if (spec.type === "string") return element("input", { type: "text", maxlength: 1024 });
+  if (spec.type === "string" || spec.type === "any") return element("input", { type: "text", maxlength: 1024 });
   const bounded = spec.min !== undefined && spec.max !== undefined;
   const step = spec.step ?? (spec.type === "int" ? 1 : "any");
   return element("input", { type: bounded ? "range" : "number", min: spec.min, max: spec.max, step });
+}
+
+// 480 and true as they are; whatever else somebody types is a string.
+function scalarOf(text) {
+  try {
+    const value = JSON.parse(text);
+    return typeof value === "object" ? text : value;
+  } catch {
+    return text;
+  }
 }
 
 class Knob {
@@ -74,6 +84,7 @@ class Knob {
   #chosen() {
     const { type } = this.#spec;
     if (type === "bool") return this.input.checked;
+    if (type === "any") return scalarOf(this.input.value);
     return type === "int" || type === "float" ? Number(this.input.value) : this.input.value;
   }
 

@@ -325,6 +325,33 @@ def contained(path, tmp_path):
         yield start
 
 
+def test_a_knob_without_type_and_default(daemon, path):
+    waap = daemon()
+
+    def turn(value):
+        answer = waap.get("/api/v1/plugins/p/params/res", method="PUT", body=json.dumps({"value": value}).encode())
+        return answer.status, json.loads(answer.text)
+
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.tell({"param": "res", "type": "any"}, {"param": "res", "applied": None})
+        shown = json.loads(waap.get("/api/v1/plugins/p/params/res").text)["data"]
+        assert (shown["type"], shown["default"], shown["requested"], shown["applied"]) == ("any", None, None, None)
+        for asked in (480, 0.5, True, "auto", None):
+            assert turn(asked)[0] == 200
+            assert plugin.hear() == {"param": "res", "value": asked}
+            plugin.tell({"param": "res", "applied": asked})
+        assert turn([480])[0] == 400
+        turn(480)
+        assert plugin.hear() == {"param": "res", "value": 480}
+        plugin.tell({"param": "res", "applied": 480})
+        assert value(waap, "plugin_param", plugin="p", param="res") == 480
+        plugin.tell({"param": "res", "type": "int", "default": 720, "min": 240, "max": 1080})
+        assert turn(2000) == (400, {"status": "error", "error": "res: 2000 is above its maximum, 1080"})
+    with Plugin(path, {"plugin": "p"}) as plugin:
+        plugin.say({"param": "res", "type": "any"})
+        assert plugin.hear() == {"param": "res", "value": 480}
+
+
 def test_knobs_of_two_containers_are_turned_apart(daemon, path, tmp_path, contained):
     (tmp_path / "proc").mkdir()
     waap = daemon(f"--path.procfs={tmp_path / 'proc'}", f"--path.rootfs={tmp_path}")

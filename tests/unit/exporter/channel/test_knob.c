@@ -41,6 +41,10 @@ static const struct knob_spec mode = {.name = "mode",
                                       .min = -INFINITY,
                                       .max = INFINITY};
 
+static const struct knob_spec any = {
+    .name = "any", .type = KNOB_ANY, .min = -INFINITY, .max = INFINITY};
+static const struct knob_spec open = {.name = "open", .type = KNOB_INT, .min = 240, .max = 1080};
+
 void setUp(void) {
     err.text[0] = '\0';
 }
@@ -136,6 +140,13 @@ static void test_values(void) {
         {&mode, TEXT("exact"), NULL},
         {&mode, TEXT("Fast"), "mode: expected one of fast, exact, got \"Fast\""},
         {&mode, NUMBER(1), "mode: expected one of its values, got 1"},
+        {&any, NUMBER(0.5), NULL},
+        {&any, TRUTH(1), NULL},
+        {&any, TEXT("auto"), NULL},
+        {&any, {0}, NULL},
+        {&any, NUMBER(NAN), "any: expected a number, true, false or a string, got NaN"},
+        {&open, {0}, NULL},
+        {&open, NUMBER(100), "open: 100 is below its minimum, 240"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         err.text[0] = '\0';
@@ -150,8 +161,11 @@ static void test_long_text(void) {
     memset(text, 'x', KNOB_MAX_TEXT);
     struct knob_value value = TEXT(text);
     TEST_ASSERT_EQUAL_INT(0, knob_check(&model, &value, &err));
+    TEST_ASSERT_EQUAL_INT(0, knob_check(&any, &value, &err));
+    TEST_ASSERT_GREATER_THAN_size_t(4 * KNOB_MAX_TEXT, knob_spec_room(&any));
     text[KNOB_MAX_TEXT] = 'x';
     TEST_ASSERT_EQUAL_INT(-EINVAL, knob_check(&model, &value, &err));
+    TEST_ASSERT_EQUAL_INT(-EINVAL, knob_check(&any, &value, &err));
 }
 
 static void test_long_declarations(void) {
@@ -169,7 +183,7 @@ static void test_long_declarations(void) {
 }
 
 static void test_declarations(void) {
-    static const struct knob_spec *const good[] = {&res, &gain, &flip, &model, &mode};
+    static const struct knob_spec *const good[] = {&res, &gain, &flip, &model, &mode, &any, &open};
     for (size_t i = 0; i < ARRAY_LEN(good); i++) {
         TEST_ASSERT_EQUAL_INT_MESSAGE(0, knob_spec_check(good[i], &err), err.text);
     }
@@ -180,7 +194,7 @@ static void test_declarations(void) {
     bad[0].name = "a-b";
     bad[1].min = 2000;
     bad[2].step = -1;
-    bad[3].initial = (struct knob_value){0};
+    bad[3].type = KNOB_ANY;
     bad[4].initial = (struct knob_value)NUMBER(7);
     bad[5].type = KNOB_BOOL;
     bad[6].values = modes;
