@@ -1103,7 +1103,9 @@ def test_names_of_durations_are_bounded(run):
         "plugin.counter('x', labels={'y': 'z' * 10000})",
         "plugin.param('', default=1)",
         "plugin.param('x', default=5, min=6)",
-        "plugin.param('x', default=None)",
+        "plugin.param('x', default=[])",
+        "plugin.param('x', type='list')",
+        "plugin.param('x', min=2, max=1)",
         "plugin.param('x', default='a', values=['b'])",
         "plugin.param('x', default='a', values=[])",
         "plugin.param('x', default='a', type='enum')",
@@ -1301,6 +1303,67 @@ def test_knobs_are_turned_and_applied(peer, run):
     peer.on_line = turn_all
     run(KNOBS)
     check_knobs(peer)
+
+
+def test_a_knob_without_a_default(peer, run):
+    turns = [[720], [1.5], [True], ["auto"], [None], [[1], {"a": 1}, 7]]
+
+    def turn(connection, line):
+        """The next value when the last one was applied; lists and objects are rejected."""
+        for value in turns.pop(0) if line.get("param") == "res" and "applied" in line and turns else []:
+            connection.send(json.dumps({"param": "res", "value": value}).encode() + b"\n")
+
+    peer.on_line = turn
+    run("""
+        seen = []
+        assert plugin.param("untouched").get() is None
+        plugin.param("res", on_change=seen.append)
+        wait_until(lambda: 7 in seen)
+        assert [(type(value), value) for value in seen] == [
+            (int, 720), (float, 1.5), (bool, True), (str, "auto"), (type(None), None), (int, 7)], seen
+        assert plugin.stats()["errors"] == 2
+        assert plugin.flush()
+    """)
+    assert {"param": "res", "type": "any", "default": None} in peer.lines
+    assert [line["applied"] for line in peer.lines if "applied" in line][-1] == 7
+
+
+REFINED = """
+    res = plugin.param("res")
+    wait_until(lambda: res.get() == {turned!r})
+    same = plugin.param("res", {arguments})
+    assert same is res and plugin.param("res") is res
+    value = res.get()
+    assert (type(value), value) == (type({left!r}), {left!r}), value
+    assert plugin.flush()
+    try:
+        plugin.param("res", default=1, max=2)
+    except ValueError as error:
+        assert str(error) == "res: is declared already, and otherwise"
+    else:
+        raise SystemExit("nobody noticed")
+"""
+
+
+@pytest.mark.parametrize("turned, arguments, left, declared", [
+    (480, "default=720, min=240, max=1080", 480, {"type": "int", "default": 720, "min": 240, "max": 1080}),
+    (480, "default=0.5", 480.0, {"type": "float", "default": 0.5}),
+    (480, "min=500, max=1080", None, {"type": "int", "default": None, "min": 500, "max": 1080}),
+    (480, "type='float'", 480.0, {"type": "float", "default": None}),
+    ("fast", "values=['fast', 'good']", "fast", {"type": "enum", "default": None, "values": ["fast", "good"]}),
+    ("slow", "default='good', values=['fast', 'good']", "good",
+     {"type": "enum", "default": "good", "values": ["fast", "good"]}),
+    (None, "default=True", True, {"type": "bool", "default": True}),
+])
+def test_a_later_declaration_says_more(peer, run, turned, arguments, left, declared):
+    def turn(connection, line):
+        if line.get("type") == "any":
+            connection.send(json.dumps({"param": "res", "value": turned}).encode() + b"\n")
+
+    peer.on_line = turn
+    run(REFINED.format(turned=turned, arguments=arguments, left=left))
+    assert [line for line in peer.lines if "type" in line][-1] == {"param": "res", **declared}
+    assert [line["applied"] for line in peer.lines if "applied" in line][-1] == left
 
 
 def test_knobs_of_types_that_json_has_not(peer, run):

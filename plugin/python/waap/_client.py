@@ -192,15 +192,20 @@ class Client:
             self._settle()
             for known in self._params:
                 if known.name == param.name:
-                    if known.declaration() != param.declaration():
+                    if known.is_bare and not param.is_bare:
+                        known.refine(param)
+                        break
+                    if not param.is_bare and known.declaration() != param.declaration():
                         raise ValueError("{}: is declared already, and otherwise".format(param.name))
                     return known
-            if len(self._params) >= MAX_PARAMS:
-                raise ValueError("{}: more than {} parameters".format(param.name, MAX_PARAMS))
-            self._params.append(param)
+            else:
+                if len(self._params) >= MAX_PARAMS:
+                    raise ValueError("{}: more than {} parameters".format(param.name, MAX_PARAMS))
+                self._params.append(param)
+                known = param
         self.start()
         self.wake()
-        return param
+        return known
 
     def drop(self):
         """Counts a record that is lost."""

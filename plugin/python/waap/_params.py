@@ -8,7 +8,7 @@ from waap._series import MAX_TEXT, clean_text
 
 MAX_VALUES = 100
 NAME = re.compile("[a-zA-Z_][a-zA-Z0-9_]*\\Z")
-TYPES = {"int": int, "float": float, "bool": bool, "string": str, "enum": str}
+TYPES = {"int": int, "float": float, "bool": bool, "string": str, "enum": str, "any": None}
 
 
 def is_truth(value):
@@ -37,6 +37,15 @@ def clean_number(kind, value):
     return kind(number)
 
 
+def clean_scalar(value):
+    """What a parameter without a type can be."""
+    if is_truth(value):
+        return bool(value)
+    if isinstance(value, str):
+        return clean_text(value)
+    return clean_number(int if is_whole(value) else float, value)
+
+
 def infer_type(default, values, bounds):
     if values is not None:
         return "enum"
@@ -44,8 +53,8 @@ def infer_type(default, values, bounds):
         return "bool"
     if isinstance(default, str):
         return "string"
-    numbers = [default] + [bound for bound in bounds if bound is not None]
-    return "int" if all(map(is_whole, numbers)) else "float"
+    numbers = [number for number in (default,) + bounds if number is not None]
+    return "any" if not numbers else "int" if all(map(is_whole, numbers)) else "float"
 
 
 class Param:
@@ -75,12 +84,25 @@ class Param:
         if on_change is not None and not callable(on_change):
             raise ValueError("{}: on_change: {!r} cannot be called".format(name, on_change))
         self.on_change = on_change
-        self.default = self.check(default)
-        if self._step and not self._is_on_step(self.default):
+        self.default = None if default is None else self.check(default)
+        if self._step and default is not None and not self._is_on_step(self.default):
             raise ValueError("{}: default: {!r} is not one of its steps of {!r}".format(name, default, step))
         self._state = (0, self.default)  # version and value change as one
         self.applied = 0  # the version that the application has taken over
+        self.is_bare = self.declaration() == {"param": self.name, "type": "any", "default": None}
         self.forget()
+
+    def refine(self, other):
+        """A later declaration says more than the name. A value that it allows stays."""
+        version, value = self._state
+        try:
+            value = other.default if value is None else other.check(value)
+        except ValueError:
+            value = other.default
+        turned = value is not other.default
+        self.__dict__.update(other.__dict__, on_change=other.on_change or self.on_change)
+        self._state = (version + 1, value)
+        self.applied = version if turned else version + 1
 
     def __repr__(self):
         return "<param {}={!r}>".format(self.name, self._state[1])
@@ -128,15 +150,20 @@ class Param:
     def check(self, value):
         """The value in the parameter's own type; ValueError says why it cannot be."""
         kind = TYPES[self._type]
+        if value is None and self.default is None:
+            return None
         try:
-            if kind in (int, float):
+            if kind is None:
+                value = clean_scalar(value)
+            elif kind in (int, float):
                 value = clean_number(kind, value)
             elif not (is_truth(value) if kind is bool else isinstance(value, str)):
                 raise ValueError("another type")
             else:
                 value = bool(value) if kind is bool else clean_text(value)
         except Exception:  # whatever a type of others has for what is no number
-            raise ValueError("{}: {!r} is no {}".format(self.name, value, self._type)) from None
+            wanted = self._type if kind else "number, bool or string"
+            raise ValueError("{}: {!r} is no {}".format(self.name, value, wanted)) from None
         below = self._low is not None and value < self._low
         if below or (self._high is not None and value > self._high):
             raise ValueError("{}: {!r} is out of range, {}".format(self.name, value, self._range()))

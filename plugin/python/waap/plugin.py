@@ -156,10 +156,12 @@ def timeit(name, help=None, labels=None, buckets=None):
     return _Span(known)
 
 
-def param(name, default, min=None, max=None, step=None, unit=None, help=None, values=None, type=None,
+def param(name, default=None, min=None, max=None, step=None, unit=None, help=None, values=None, type=None,
           on_change=None):
     """Declares a knob that others turn while the plugin runs; get() is its value. The type is that of
-    `default` (int, float, bool, str), or an enum where `values` are given. The exporter hears that a
+    `default` (int, float, bool, str), or an enum where `values` are given. Without a default, get() is None
+    until somebody turns the knob; without anything but a name, to any number, bool or string, and a later
+    declaration may say more. The exporter hears that a
     value is applied when get() has read it or, with `on_change`, when on_change(value) has returned;
     that is called on the library's thread."""
     return _shared.param(_params.Param(_shared, name, default, min, max, step, unit, help, values, type,
