@@ -1,3 +1,4 @@
+import pathlib
 import re
 
 from setuptools import setup
@@ -10,5 +11,7 @@ setup(
     version=version,
     description="Metrics and parameters of a plugin, through the waap exporter",
     packages=["waap"],
+    package_data={"waap": ["with-waggle/waggle/__init__.py"]},
+    extras_require={"waggle": ["waap-waggle @ " + pathlib.Path("waap-waggle").resolve().as_uri()]},
     python_requires=">=3.6",
 )
