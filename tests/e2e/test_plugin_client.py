@@ -62,12 +62,13 @@ def start(peer):
 
 @pytest.fixture
 def run(start, peer):
-    """run(program): runs it to its end, which must be good, and to that of what it sent; returns what it printed."""
+    """run(program): runs it to its end, which must be good, and to that of what it sent; returns what it printed.
+    Of mistakes it tells on standard error these alone."""
 
-    def to_end(program, **options):
+    def to_end(program, mistakes=(), **options):
         process = start(program, **options)
         output, errors = process.communicate(timeout=LIMIT)
-        assert (process.returncode, errors) == (0, ""), errors
+        assert (process.returncode, errors) == (0, "".join(f"waap: {text}\n" for text in mistakes)), errors
         wait_until(peer.has_heard_all, what="the end of all connections")
         return output
 
@@ -233,6 +234,11 @@ assert len(os.listdir("/proc/self/fd")) == n_open
     assert peer.sums["frames_total"] == 2
 
 
+def mistakes_of(program):
+    names = {"frames.inc(-1)": "frames_total", 'counter("first").inc(-1)': "first"}
+    return [f"{name}: inc(-1): a counter cannot go down" for call, name in names.items() if call in program]
+
+
 ENDING = """
     import sys, threading, time
     sys.setswitchinterval(1e-6)
@@ -272,7 +278,7 @@ def check_ending(peer):
 
 @pytest.mark.parametrize("n", range(5))
 def test_a_record_at_the_very_end_waits_for_nobody(peer, run, n):
-    assert run(ENDING) == "late\n"
+    assert run(ENDING, mistakes=mistakes_of(ENDING)) == "late\n"
     check_ending(peer)
 
 
@@ -376,7 +382,8 @@ def check_forked_while_a_metric_is_made(peer):
 
 @pytest.mark.parametrize("dropped", [False, True])
 def test_fork_while_a_metric_is_made(peer, run, dropped):
-    run(FORKED_WHILE_A_METRIC_IS_MADE.format(dropped=dropped))
+    program = FORKED_WHILE_A_METRIC_IS_MADE.format(dropped=dropped)
+    run(program, mistakes=mistakes_of(program))
     check_forked_while_a_metric_is_made(peer)
 
 
@@ -739,11 +746,56 @@ def test_debug_tells_of_every_process(peer, start):
     assert errors.splitlines() == [f"waap: connected to {peer.path} as plugin python"] * 2
 
 
-@pytest.mark.parametrize("debug, told", [("1", True), ("", False), ("0", False)])
-def test_debug_tells_of_dropped_records(peer, start, debug, told):
-    process = start("plugin.counter('x').inc(-1)\nplugin.gauge('y').set('a')\nplugin.flush()", WAAP_DEBUG=debug)
-    assert ("waap: a record was dropped" in process.communicate(timeout=LIMIT)[1]) == told
-    assert peer.sums["plugin_records_dropped_total"] == 2
+@pytest.mark.parametrize("debug", ["1", "", "0"])
+def test_mistakes_are_told_once_per_metric(peer, start, debug):
+    process = start("""
+        class Odd:
+            def __repr__(self):
+                raise KeyError
+        a = plugin.counter("a_total", labels=["x"])
+        for _ in range(3):
+            a.labels(x=1).inc(-3)
+            a.labels(x=2).inc("many")
+            plugin.metric("fps", "rate").inc(-0.5)
+            plugin.gauge("y").set("a" * 100)
+            plugin.gauge("z").dec(Odd())
+            plugin.histogram("h").observe(float("nan"))
+        plugin.flush()
+    """, WAAP_DEBUG=debug)
+    told = [line for line in process.communicate(timeout=LIMIT)[1].splitlines() if "connected" not in line]
+    assert told == [
+        "waap: a_total: inc(-3): a counter cannot go down",
+        "waap: fps: inc(-0.5): a rate cannot go down",
+        f"waap: y: set('{39 * 'a'}...): is not a number",
+        "waap: z: inc(Odd): is not a number",
+        "waap: h: observe(nan): is not a finite number",
+    ]
+    assert peer.sums["plugin_records_dropped_total"] == 18
+
+
+def test_a_mistake_of_the_last_moment_is_told_without_an_exporter(peer, run):
+    peer.kill()
+    for _ in range(5):
+        run("plugin.counter('x').inc(-1)", mistakes=["x: inc(-1): a counter cannot go down"])
+
+
+def test_an_exporter_that_stays_away_is_told_once(peer, run):
+    peer.kill()
+    run("""
+        import os, time
+        plugin.counter("x").inc()
+        began = time.monotonic()
+        wait_until(lambda: plugin._shared._settings.absence_told)
+        assert time.monotonic() - began >= 5
+        pid = os.fork()
+        plugin.counter("x").inc()
+        pace(6)
+        if pid != 0:
+            os.waitpid(pid, 0)
+    """, mistakes=[
+        f"nobody listens on {peer.path} (No such file or directory): is waap running, is {os.path.dirname(peer.path)} "
+        "mounted into this container, and is WAAP_PUSH_SOCKET right?"
+    ])
 
 
 def test_on_error_may_record_and_wait_for_others(peer, run):
@@ -767,7 +819,7 @@ def test_on_error_may_record_and_wait_for_others(peer, run):
         plugin.counter("more").inc()
         assert told.wait(10)
         assert plugin.flush()
-    """)
+    """, mistakes=["more: more than 2 series"])
     assert output == "more: more than 2 series waap-plugin\n"
     assert peer.sums["errors_total"] == peer.sums['errors_total{"of": "another thread"}'] == 1
 
@@ -968,7 +1020,8 @@ def test_what_is_no_number_is_dropped_and_counted(peer, run):
         counter.inc(True)
         histogram.observe(1e308)
         assert plugin.stats()["dropped"] == 10, plugin.stats()
-    """)
+    """, mistakes=["c: inc(nan): is not a finite number", "g: inc(nan): is not a finite number",
+                   "h: observe(nan): is not a finite number"])
     assert peer.sums["plugin_records_dropped_total"] == 10
     assert (peer.sums["c"], peer.sums["h_count"], peer.gauges) == (1, 0, {})
 
@@ -986,7 +1039,8 @@ def test_what_is_no_number_raises_nothing(peer, run):
             for value in bad:
                 assert call(value) is None
         assert plugin.stats()["dropped"] == len(calls) * len(bad), plugin.stats()
-    """)
+    """, mistakes=["c: inc(None): is not a number", "g: set(None): is not a number",
+                   "h: observe(None): is not a number"])
     assert peer.sums["plugin_records_dropped_total"] == 40
     assert (peer.sums["c"], peer.sums["h_count"], peer.gauges) == (0, 0, {})
 
@@ -1062,7 +1116,7 @@ def test_series_are_bounded(peer, run):
         many[14].labels(more="yes").inc()
         assert plugin.stats()["series"] <= 11  # one more tells what was dropped
         assert plugin.stats()["dropped"] == 11, plugin.stats()
-    """)
+    """, mistakes=["many: more than 10 series"])
 
 
 def test_names_of_durations_are_bounded(run):
@@ -1078,7 +1132,7 @@ def test_names_of_durations_are_bounded(run):
             with plugin.timeit("far_beyond_{}".format(i)), plugin.timeit(chr(0x5000 + i)):
                 pass
         assert n_kept() == before < 100, n_kept()
-    """)
+    """, mistakes=["beyond_9_seconds: more than 10 series"])
 
 
 @pytest.mark.parametrize(
@@ -1135,6 +1189,10 @@ class Tensor:
     [
         ("plugin.counter('x', labels=['kind']).inc()",
          "x: has labels: .labels(kind=...) comes before a record"),
+        ("plugin.counter('x').labels(cam='top', kind='car')",
+         "x: labels(cam=..., kind=...): was declared without labels; with: counter('x', labels=['cam', 'kind'])"),
+        ("plugin.metric('x').labels(cam='top')",
+         "x: labels(cam=...): was declared without labels; with: metric('x', labels=['cam'])"),
         ("plugin.gauge('x', labels=['kind', 'cam']).set(1)",
          "x: has labels: .labels(cam=..., kind=...) comes before a record"),
         ("plugin.counter('x', labels='kind')", "x: labels are a dict, or a list of names, not 'kind'"),
@@ -1588,7 +1646,7 @@ def test_other_pythons(peer, run, python, program, check, on_line):
     if python is None:
         pytest.skip("SKIP: no such interpreter here")
     peer.on_line = on_line or peer.on_line
-    run(program, python=python, PYTHONWARNINGS="ignore")
+    run(program, mistakes=mistakes_of(program), python=python, PYTHONWARNINGS="ignore")
     check(peer)
 
 
@@ -1601,7 +1659,6 @@ BY_USE = """
     fps = plugin.metric("fps")
     acc = plugin.metric("acc")
     unused = plugin.metric("unused")
-    top = acc.labels
     plugin.metrics.lag(labels=["cam"]).labels(cam="top").inc()
     plugin.metric.update("loss", 3)
     plugin.metric.update("loss", 1)

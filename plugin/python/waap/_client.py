@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from waap._series import ByUse, Counter, Gauge, GaugeByUse, Histogram, clean_buckets, clean_labels, clean_name, clean_text, clean_value
+from waap._series import ByUse, Counter, Gauge, GaugeByUse, Histogram, Mistake, clean_buckets, clean_labels, clean_name, clean_text, clean_value
 from waap._session import Session, is_open, safe_repr
 
 EXIT_SECONDS = 1.0
@@ -17,6 +17,7 @@ LONGEST_SECONDS = 3600.0  # that poll() or a lock is asked to wait
 SHORTEST_INTERVAL = 0.001  # seconds; a round ends before the next is due
 MAX_PARAMS = 100
 MAX_TEXTS = 16
+MAX_TOLD = 1000  # names of metrics with mistakes
 
 
 class Settings:
@@ -39,6 +40,7 @@ class Settings:
         if on_error is not None and not callable(on_error):
             raise ValueError("on_error: {!r} cannot be called".format(on_error))
         self.on_error = on_error
+        self.absence_told = False  # also for forked children
         self.debug = os.environ.get("WAAP_DEBUG", "") not in ("", "0")
 
 
@@ -59,10 +61,10 @@ class Full:
     running = False
 
     def __init__(self, client):
-        self.start = client.drop
+        self.start = client.count_dropped
         self.series = client.series
 
-    def drop(self):
+    def drop(self, name, mistake):
         pass
 
     def decide(self, series, kind):
@@ -84,6 +86,7 @@ class Client:
         self._dropped = 0
         self._dropped_series = None
         self._texts = []  # for on_error, which may record itself: it is called without the lock
+        self._told = set()  # names of metrics with a mistake, told once; "": too many series
         self._telling = False
         self._last_error = None
         self._n_connects = 0
@@ -143,7 +146,7 @@ class Client:
                 full = len(self._series) >= self._settings.max_series
                 series = kind(Full(self) if full else self, name, help, labels, ttl, buckets)
                 if full:
-                    self._complain("{}: more than {:g} series".format(name, self._settings.max_series))
+                    self._tell_mistake("", "{}: more than {:g} series".format(name, self._settings.max_series))
                 elif self._by_key.setdefault(key, series) is series:
                     self._kinds[name] = (kind, buckets)
                     self._series.append(series)
@@ -207,10 +210,20 @@ class Client:
         self.wake()
         return known
 
-    def drop(self):
+    def count_dropped(self):
         """Counts a record that is lost."""
         with self._lock:
             self._dropped += 1
+
+    def drop(self, name, mistake):
+        with self._lock:
+            self._dropped += 1
+            self._tell_mistake(name, mistake)
+
+    def _tell_mistake(self, name, text):
+        if name not in self._told and len(self._told) < MAX_TOLD:
+            self._told.add(name)
+            self._complain(Mistake(text))
 
     def stats(self):
         with self._lock:
@@ -310,6 +323,7 @@ class Client:
         # In a child that on_change has forked, this is another thread than the client's.
         while self._pid == os.getpid() and self._thread is threading.current_thread():
             try:
+                self._tell_texts()  # before flush() returns
                 wait, sock, full = self._turn()
                 self._call_out()
                 self._wait(None if full else min(wait, LONGEST_SECONDS), sock, full)
@@ -341,8 +355,6 @@ class Client:
     def _tell_dropped(self):
         """Dropped records are a series of their own, from the first one on."""
         if self._dropped and self._dropped_series is None:
-            if self._settings.debug:
-                self._complain("a record was dropped: it was no number, or not of its metric's kind")
             help = "What the plugin recorded that is no number or not of the metric's kind."
             self._dropped_series = Counter(self, "plugin_records_dropped_total", help, {}, None, None)
             self._series.append(self._dropped_series)
@@ -382,7 +394,9 @@ class Client:
             with self._lock:
                 texts, self._texts = self._texts, []
             for text in texts:
-                if text != self._last_error:
+                if isinstance(text, Mistake):
+                    self._write(text)
+                elif text != self._last_error:
                     self._debug(text)
                 self._last_error = text
                 self._tell(text)
@@ -400,10 +414,13 @@ class Client:
 
     def _debug(self, text):
         if self._settings.debug:
-            try:
-                sys.stderr.write("waap: {}\n".format(text))
-            except Exception:  # none, closed, or a pipe that nobody reads
-                pass
+            self._write(text)
+
+    def _write(self, text):
+        try:
+            sys.stderr.write("waap: {}\n".format(text))
+        except Exception:  # none, closed, or a pipe that nobody reads
+            pass
 
     # Its end.
 
@@ -446,6 +463,10 @@ class Client:
         if self._pid == os.getpid():
             if self._thread is not None or self._start_at:
                 self.flush(EXIT_SECONDS, give_up=True)
+                self._tell_texts()
+                end = time.monotonic() + EXIT_SECONDS
+                while self._telling and time.monotonic() < end:  # the thread, which is not waited for
+                    time.sleep(0.001)
             self._exiting = True
             self.running = False  # so that every record comes by start(), which sees the end
 

@@ -67,6 +67,10 @@ def brief(value):
     return text if len(text) <= 40 else text[:40] + "..."
 
 
+class Mistake(str):
+    """A text that is written to standard error without being asked for."""
+
+
 class Series:
     """One series of any kind."""
 
@@ -98,6 +102,9 @@ class Series:
 
     def labels(self, **labels):
         """The same metric with these labels more."""
+        if not self._labels:
+            raise ValueError("{0}: labels({1}): was declared without labels; with: {2}({0!r}, labels=[{3}])".format(
+                self.name, ", ".join(name + "=..." for name in labels), self.kind, ", ".join(map(repr, labels))))
         merged = dict(self._labels)
         merged.update(labels)
         return self._client.series(type(self), self.name, self._help, merged, self._ttl, self._buckets)
@@ -127,6 +134,17 @@ class Series:
 
     def told(self, reading):
         return {"total": reading}
+
+    def drop(self, call, value):
+        """A record that cannot be added up."""
+        number = clean_value(value)
+        if number is None:
+            reason = "is not a number"
+        elif not -HUGE < number < HUGE:
+            reason = "is not a finite number"
+        else:
+            reason = "a {} cannot go down".format(self.kind)
+        self._client.drop(self.name, "{}: {}({}): {}".format(self.name, call, brief(value), reason))
 
     def reject(self, call, value, advice):
         """A call that this kind of metric does not have."""
@@ -172,13 +190,12 @@ class Counter(Series):
         """Adds n, which is not below 0."""
         if not self._client.running:
             self._client.start()
-        if type(n) is not int:
-            n = clean_value(n)
-        if n is not None and 0 <= n < HUGE:
+        number = n if type(n) is int else clean_value(n)
+        if number is not None and 0 <= number < HUGE:
             with self._lock:
-                self._value += n
+                self._value += number
         else:
-            self._client.drop()
+            self.drop("inc", n)
 
 
 class Rate(Counter):
@@ -195,28 +212,28 @@ class Gauge(Series):
     def set(self, value):
         if not self._client.running:
             self._client.start()
-        value = clean_value(value)
-        if value is not None:
+        number = clean_value(value)
+        if number is not None:
             with self._lock:  # or an inc() that has read the value before forgets this one
-                self._value = value
+                self._value = number
         else:
-            self._client.drop()
+            self.drop("set", value)
 
     update = set
 
     def inc(self, n=1):
         if not self._client.running:
             self._client.start()
-        n = clean_value(n)
-        if n is not None and -HUGE < n < HUGE:
+        number = clean_value(n)
+        if number is not None and -HUGE < number < HUGE:
             with self._lock:
-                self._value = (self._value or 0.0) + n
+                self._value = (self._value or 0.0) + number
         else:
-            self._client.drop()
+            self.drop("inc", n)
 
     def dec(self, n=1):
-        n = clean_value(n)  # first, as the negative of an unsigned number is another one
-        self.inc(None if n is None else -n)
+        number = clean_value(n)  # first, as the negative of an unsigned number is another one
+        self.inc(n if number is None else -number)
 
     def read(self):
         value = self._value
@@ -250,13 +267,13 @@ class Histogram(Series):
     def observe(self, value):
         if not self._client.running:
             self._client.start()
-        value = clean_value(value)
-        if value is not None and -HUGE < value < HUGE:
+        number = clean_value(value)
+        if number is not None and -HUGE < number < HUGE:
             with self._lock:
-                self._sum += value  # first: see read()
-                self._counts[bisect_left(self._buckets, value)] += 1
+                self._sum += number  # first: see read()
+                self._counts[bisect_left(self._buckets, number)] += 1
         else:
-            self._client.drop()
+            self.drop("observe", value)
 
     def read(self):
         counts = tuple(self._counts)

@@ -7,10 +7,13 @@ import os
 import random
 import socket
 
+from waap._series import Mistake
+
 FIRST_WAIT, LONGEST_WAIT = 0.1, 2.0  # seconds between attempts to connect
 FORK_WAIT = 0.01  # before an attempt while another thread forks
 STABLE = 1.0  # a connection that has lasted is worth a quick second try
 REFUSED_WAIT = 5.0  # a series that was refused is offered again
+AWAY = 5.0  # without an exporter, which is told
 CHUNK = 64 * 1024  # bytes on their way at a time
 MAX_LINE = 64 * 1024
 
@@ -48,6 +51,7 @@ class Session:
         self._wait = FIRST_WAIT
         self._retry_at = 0.0
         self._open_fault = None
+        self._away_at = None  # since when there is no exporter
         self.asked = self.answered = 0  # numbers of rounds to be confirmed
         self.n_lost = self.n_connects = self.n_lines = self.n_errors = 0
         self.errors = []  # texts for the application
@@ -108,6 +112,7 @@ class Session:
             if reason != self._open_fault:
                 self.errors.append(reason)
             self._open_fault = reason
+            self._note_absence(now, error)
         elif now - self._opened_at >= STABLE:
             self._wait = FIRST_WAIT
         self.close()
@@ -115,6 +120,17 @@ class Session:
         # Plugins of one node shall not all knock at once.
         self._retry_at = now + self._wait * self._random.uniform(0.75, 1)
         self._wait = min(2 * self._wait, LONGEST_WAIT)
+
+    def _note_absence(self, now, error):
+        if self._away_at is None:
+            self._away_at = now
+        if now - self._away_at >= AWAY and not self._settings.absence_told:
+            self._settings.absence_told = True
+            path = self._settings.socket
+            self.errors.append(Mistake(
+                "nobody listens on {} ({}): is waap running, is {} mounted into this container, and is "
+                "WAAP_PUSH_SOCKET right?".format(path, getattr(error, "strerror", None) or error,
+                                                 os.path.dirname(path) or ".")))
 
     def _work(self, now):
         if self._sock is None and not self._try_open(now):
@@ -153,7 +169,8 @@ class Session:
         self._sock = sock
         self._inode = os.fstat(sock.fileno()).st_ino
         self._opened_at = self._round_at = now
-        self._open_fault = None
+        self._open_fault = self._away_at = None
+        self._settings.absence_told = False
         self.n_connects += 1
         hello = {"plugin": self._settings.plugin, "start": self._start}
         if self._settings.job:

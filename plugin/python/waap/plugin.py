@@ -18,7 +18,8 @@ its own; one that leaves by os._exit() should call flush() before. So should a f
 was given to atexit before this module was imported: it runs when the rest was sent.
 
 The environment says where and who: WAAP_PUSH_SOCKET (/run/waap/push.sock), WAAP_PLUGIN_NAME (the
-program's name), WAAP_JOB; with WAAP_DEBUG set, what goes wrong is written to standard error.
+program's name), WAAP_JOB. Records that cannot be counted are written to standard error, once per metric;
+with WAAP_DEBUG set, also what the exporter rejects.
 """
 
 import functools
