@@ -93,17 +93,36 @@ static void call_collects(bool may_call) {
     }
 }
 
+static void report(const char *text, bool may_call, bool is_shown) {
+    if (may_call && client.settings.on_error != NULL) {
+        client.settings.on_error(text, client.settings.data);
+    }
+    if (is_shown) {
+        fprintf(stderr, "waap: %s\n", text);
+    }
+}
+
+/* Mistakes are reported before a flush can return. */
+static void report_mistakes(bool may_call) {
+    static uint64_t n_seen;
+    uint64_t n = atomic_load(&waap_n_dropped);
+    char *text = NULL;
+    do {
+        free(text);
+        pthread_mutex_lock(&waap_lock);
+        text = n != n_seen ? waap_metric_mistake() : NULL;
+        pthread_mutex_unlock(&waap_lock);
+        if (text != NULL) {
+            report(text, may_call, true);
+        }
+    } while (text != NULL);
+    n_seen = n;
+}
+
 /* Dropped records are a series of their own, from the first one on. */
 static void report_dropped(void) {
     static struct waap_metric *dropped;
-    static bool is_told;
     uint64_t n = atomic_load(&waap_n_dropped);
-    if (n != 0 && !is_told && client.settings.debug) {
-        fputs("waap: a record was dropped: it was no number, not of its metric's kind, or there is "
-              "no such metric\n",
-              stderr);
-    }
-    is_told = n != 0 || is_told;
     if (n != 0 && dropped == NULL) {
         dropped = waap_metric_own(&(struct waap_metric_spec){
             .type = WAAP_COUNTER,
@@ -141,13 +160,26 @@ static void report_errors(bool may_call) {
         if (text == NULL) {
             return;
         }
-        if (may_call && client.settings.on_error != NULL) {
-            client.settings.on_error(text, client.settings.data);
-        }
-        if (client.settings.debug && (before == NULL || strcmp(before, text) != 0)) {
-            fprintf(stderr, "waap: %s\n", text);
-        }
+        bool is_new = before == NULL || strcmp(before, text) != 0;
+        report(text, may_call, client.settings.debug && is_new);
         free(before);
+    }
+}
+
+static void report_absence(bool may_call) {
+    char text[512];
+    pthread_mutex_lock(&waap_lock);
+    int reason = waap_session_take_absence();
+    pthread_mutex_unlock(&waap_lock);
+    if (reason != 0) {
+        const char *path = client.settings.socket;
+        const char *end = strrchr(path, '/');
+        snprintf(text, sizeof(text),
+                 "nobody listens on %s (%s): is waap running, is %.*s mounted into this container, "
+                 "and is WAAP_PUSH_SOCKET right?",
+                 path, strerror(reason), end != NULL ? (int)(end - path) : 1,
+                 end != NULL ? path : ".");
+        report(text, may_call, true);
     }
 }
 
@@ -168,6 +200,7 @@ static void call_application(void) {
         report_connects();
     }
     report_errors(may_call);
+    report_absence(may_call);
     if (may_call) {
         waap_params_call();
     }
@@ -189,7 +222,9 @@ static void *client_run(void *unused) {
     waap_thread_dress();
     struct pollfd fds[2] = {{.events = POLLIN}};
     while (!client_ends()) {
-        call_collects(enter_application());
+        bool may_call = enter_application();
+        call_collects(may_call);
+        report_mistakes(may_call);
         leave_application();
         report_dropped();
         int wait_ms = client_turn(fds);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -136,7 +137,7 @@ static bool metric_add_buckets(struct waap_metric *metric, const struct waap_met
 
 static struct waap_metric *metric_create(const struct waap_metric_spec *spec) {
     if (spec->name == NULL || spec->name[0] == '\0' || strlen(spec->name) > MAX_TEXT ||
-        (unsigned)spec->type > WAAP_RATE || !(spec->ttl_seconds >= 0)) {
+        (unsigned)spec->type > WAAP_BY_USE || !(spec->ttl_seconds >= 0)) {
         errno = EINVAL;
         return NULL;
     }
@@ -148,9 +149,10 @@ static struct waap_metric *metric_create(const struct waap_metric_spec *spec) {
     }
     struct waap_metric *metric = memory;
     memset(metric, 0, sizeof(*metric));
-    metric->type = spec->type;
+    atomic_store(&metric->type, spec->type);
     metric->ttl_seconds = spec->ttl_seconds;
     metric->name = waap_text_name(spec->name, true);
+    atomic_store(&metric->by_use, spec->type == WAAP_BY_USE);
     metric->help = spec->help != NULL ? strndup(spec->help, MAX_TEXT) : NULL;
     bool good = metric->name != NULL && (spec->help == NULL || metric->help != NULL) &&
                 waap_labels_render(spec->labels, &metric->labels) &&
@@ -166,6 +168,22 @@ static bool labels_equal(const char *a, const char *b) {
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+/* Types and bounds that one name can have. */
+static bool types_agree(const struct waap_metric *a, const struct waap_metric *b) {
+    enum waap_type one = a->type, other = b->type;
+    if (one == WAAP_BY_USE || other == WAAP_BY_USE) {
+        return one != WAAP_HISTOGRAM && other != WAAP_HISTOGRAM;
+    }
+    return one == other && a->n_bounds == b->n_bounds &&
+           (a->n_bounds == 0 || memcmp(a->bounds, b->bounds, a->n_bounds * sizeof(double)) == 0);
+}
+
+/* Decides the type of a metric that has none; `wanted` was its first use or a later declaration. */
+static enum waap_type metric_decide(struct waap_metric *metric, enum waap_type wanted) {
+    enum waap_type type = WAAP_BY_USE;
+    return atomic_compare_exchange_strong(&metric->type, &type, wanted) ? wanted : type;
+}
+
 /* Finds the series that `wanted` is. False: another type or other bounds hold the name. */
 static bool metrics_find(const struct waap_metric *wanted, struct waap_metric **ret_metric) {
     *ret_metric = NULL;
@@ -173,14 +191,16 @@ static bool metrics_find(const struct waap_metric *wanted, struct waap_metric **
         if (strcmp(m->name, wanted->name) != 0) {
             continue;
         }
-        if (m->type != wanted->type || m->n_bounds != wanted->n_bounds ||
-            (m->n_bounds > 0 &&
-             memcmp(m->bounds, wanted->bounds, m->n_bounds * sizeof(double)) != 0)) {
+        if (!types_agree(m, wanted)) {
             return false;
         }
         if (labels_equal(m->labels, wanted->labels)) {
             *ret_metric = m;
-            return true;
+            if (wanted->type == WAAP_BY_USE) {
+                return true;
+            }
+            atomic_store(&m->by_use, false);
+            return metric_decide(m, wanted->type) == wanted->type;
         }
     }
     return true;
@@ -238,8 +258,70 @@ static bool add_double(_Atomic double *to, double n) {
     return true;
 }
 
-static void drop_one(void) {
+static bool is_counted(enum waap_type type) {
+    return type == WAAP_COUNTER || type == WAAP_RATE;
+}
+
+/* Stands for those that could not be made. */
+static struct waap_metric no_metric = {.type = WAAP_BY_USE, .name = (char[]){"NULL"}};
+
+/* Notes it for the thread: this may be a signal handler. */
+static void drop(struct waap_metric *metric, enum waap_call call, double value) {
+    struct waap_metric *wrong = metric != NULL ? metric : &no_metric;
     atomic_fetch_add_explicit(&waap_n_dropped, 1, memory_order_relaxed);
+    if (atomic_load_explicit(&wrong->wrong_call, memory_order_relaxed) == CALL_NONE) {
+        atomic_store(&wrong->wrong_value, value);
+        atomic_store(&wrong->wrong_call, call);
+    }
+}
+
+static bool call_fits(struct waap_metric *metric, enum waap_call call) {
+    enum waap_type type = metric->type;
+    if (call == CALL_SET || call == CALL_OBSERVE) {
+        return type == (call == CALL_SET ? WAAP_GAUGE : WAAP_HISTOGRAM);
+    }
+    return is_counted(type) || (type == WAAP_GAUGE && !atomic_load(&metric->by_use));
+}
+
+static char *mistake_text(struct waap_metric *metric, enum waap_call call) {
+    static const char *const calls[] = {"", "waap_inc", "waap_add", "waap_set", "waap_observe"};
+    static const struct {
+        const char *name, *use;
+    } types[] = {
+        [WAAP_COUNTER] = {"counter", "waap_inc()"},
+        [WAAP_GAUGE] = {"gauge", "waap_set()"},
+        [WAAP_HISTOGRAM] = {"histogram", "waap_observe()"},
+        [WAAP_RATE] = {"rate", "waap_inc()"},
+        [WAAP_BY_USE] = {"metric without a type", "waap_inc() or waap_set()"},
+    };
+    enum waap_type type = metric->type;
+    double value = atomic_load(&metric->wrong_value);
+    char reason[96] = "is not a finite number";
+    if (metric == &no_metric) {
+        snprintf(reason, sizeof(reason), "there is no such metric");
+    } else if (!call_fits(metric, call)) {
+        snprintf(reason, sizeof(reason), "is a %s: use %s", types[type].name, types[type].use);
+    } else if (is_counted(type) && isfinite(value) && value < 0) {
+        snprintf(reason, sizeof(reason), "a %s cannot go down", types[type].name);
+    }
+    char *text;
+    int n = asprintf(&text, "%.200s: %s(%.15g): %s", metric->name, calls[call], value, reason);
+    return n < 0 ? NULL : text;
+}
+
+char *waap_metric_mistake(void) {
+    no_metric.next = waap_metrics;
+    for (struct waap_metric *m = &no_metric; m != NULL; m = m->next) {
+        enum waap_call call = atomic_load(&m->wrong_call);
+        if (call == CALL_NONE || m->wrong_told) {
+            continue;
+        }
+        for (struct waap_metric *same = m; same != NULL; same = same->next) {
+            same->wrong_told |= strcmp(same->name, m->name) == 0;
+        }
+        return mistake_text(m, call);
+    }
+    return NULL;
 }
 
 static void gauge_mark(struct waap_metric *metric) {
@@ -248,31 +330,43 @@ static void gauge_mark(struct waap_metric *metric) {
     }
 }
 
+/* The type for a record, which makes a metric without one `first`. NULL takes no record. */
+static enum waap_type type_of(struct waap_metric *metric, enum waap_type first) {
+    if (metric == NULL) {
+        return WAAP_BY_USE;
+    }
+    enum waap_type type = atomic_load_explicit(&metric->type, memory_order_relaxed);
+    return type != WAAP_BY_USE ? type : metric_decide(metric, first);
+}
+
+static void add(struct waap_metric *metric, enum waap_call call, double n) {
+    enum waap_type type = type_of(metric, WAAP_RATE);
+    bool fits = type == WAAP_GAUGE ? !atomic_load(&metric->by_use) : is_counted(type) && n >= 0;
+    if (!fits || !add_double(&metric->rest, n)) {
+        drop(metric, call, n);
+    } else if (type == WAAP_GAUGE) {
+        gauge_mark(metric);
+    }
+}
+
 void waap_inc(struct waap_metric *metric) {
     waap_client_ensure();
-    if (metric == NULL || metric->type == WAAP_HISTOGRAM) {
-        drop_one();
-    } else if (metric->type == WAAP_GAUGE) {
-        waap_add(metric, 1);
-    } else {
+    if (is_counted(type_of(metric, WAAP_RATE))) {
         atomic_fetch_add_explicit(&metric->whole, 1, memory_order_relaxed);
+    } else {
+        add(metric, CALL_INC, 1);
     }
 }
 
 void waap_add(struct waap_metric *metric, double n) {
     waap_client_ensure();
-    if (metric == NULL || metric->type == WAAP_HISTOGRAM ||
-        (metric->type != WAAP_GAUGE && !(n >= 0)) || !add_double(&metric->rest, n)) {
-        drop_one();
-    } else if (metric->type == WAAP_GAUGE) {
-        gauge_mark(metric);
-    }
+    add(metric, CALL_ADD, n);
 }
 
 void waap_set(struct waap_metric *metric, double value) {
     waap_client_ensure();
-    if (metric == NULL || metric->type != WAAP_GAUGE) {
-        drop_one();
+    if (type_of(metric, WAAP_GAUGE) != WAAP_GAUGE) {
+        drop(metric, CALL_SET, value);
         return;
     }
     atomic_store_explicit(&metric->rest, value, memory_order_relaxed);
@@ -281,8 +375,9 @@ void waap_set(struct waap_metric *metric, double value) {
 
 void waap_observe(struct waap_metric *metric, double value) {
     waap_client_ensure();
-    if (metric == NULL || metric->type != WAAP_HISTOGRAM || !add_double(&metric->rest, value)) {
-        drop_one();
+    enum waap_type type = type_of(metric, WAAP_BY_USE);
+    if (type != WAAP_HISTOGRAM || !add_double(&metric->rest, value)) {
+        drop(metric, CALL_OBSERVE, value);
         return;
     }
     size_t low = 0;
@@ -299,7 +394,7 @@ void waap_observe(struct waap_metric *metric, double value) {
 }
 
 double waap_read(struct waap_metric *metric) {
-    if (metric == NULL || (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set))) {
+    if (metric == NULL || waap_metric_is_empty(metric)) {
         return NAN;
     }
     double whole = (double)atomic_load(&metric->whole); /* 0 but for counters */
@@ -341,7 +436,7 @@ static uint64_t bits_of(double value) {
 }
 
 bool waap_metric_changed(struct waap_metric *metric) {
-    if (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set)) {
+    if (waap_metric_is_empty(metric)) {
         return false;
     }
     struct waap_reading now = waap_metric_read(metric);

@@ -9,6 +9,8 @@
 
 enum { WAAP_CACHE_LINE = 64 };
 
+enum waap_call { CALL_NONE, CALL_INC, CALL_ADD, CALL_SET, CALL_OBSERVE };
+
 /* A series. What is recorded is a few atomic words on cache lines of their own; all else changes
  * under waap_lock only. */
 struct waap_metric {
@@ -17,7 +19,8 @@ struct waap_metric {
     _Atomic uint64_t *buckets; /* n_bounds + 1 of them, not cumulative */
     const double *bounds;
     size_t n_bounds;
-    enum waap_type type;
+    _Atomic enum waap_type type;
+    atomic_bool by_use; /* the first record decided the type */
     atomic_bool is_set; /* a gauge has a value */
 
     _Alignas(WAAP_CACHE_LINE) char *name;
@@ -25,6 +28,11 @@ struct waap_metric {
     char *labels; /* a JSON object, NULL: none */
     double ttl_seconds;
     struct waap_metric *next;
+
+    /* The first record that was dropped. */
+    _Atomic enum waap_call wrong_call;
+    _Atomic double wrong_value;
+    bool wrong_told; /* of any series of the name */
 
     /* As last sent on this connection. */
     bool declared;
@@ -50,8 +58,18 @@ struct waap_reading {
 
 struct waap_reading waap_metric_read(struct waap_metric *metric);
 
-/* Whether it differs from what was sent; a gauge that was never set has nothing to say. */
+/* A gauge without a value, or a metric without a type: it is not sent. */
+static inline bool waap_metric_is_empty(struct waap_metric *metric) {
+    enum waap_type type = atomic_load(&metric->type);
+    return type == WAAP_BY_USE || (type == WAAP_GAUGE && !atomic_load(&metric->is_set));
+}
+
+/* Whether it differs from what was sent. */
 bool waap_metric_changed(struct waap_metric *metric);
+
+/* A dropped record of a metric of which none was reported yet, as a text that the caller frees;
+ * NULL: there is none. */
+char *waap_metric_mistake(void);
 
 /* All series as if nothing had been sent. With `zero`, as if nothing had been recorded either. */
 void waap_metrics_forget(bool zero);

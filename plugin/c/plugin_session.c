@@ -18,6 +18,7 @@ enum {
     STABLE_MS = 1000,       /* a connection that has lasted is worth a quick second try */
     REFUSED_WAIT_MS = 5000, /* a series that was refused is offered again */
     REFRESH_MS = 60 * 1000, /* a series is sent even if it has not changed */
+    AWAY_MS = 5000,         /* without an exporter, which is reported */
     MAX_ERRORS = 16,        /* kept for the application */
 };
 
@@ -27,8 +28,10 @@ static struct {
     unsigned seed;
     uint64_t opened_ms;
     uint64_t retry_ms;
-    int wait_ms;    /* before the next attempt */
-    int open_fault; /* why the last attempt failed, which is said once */
+    int wait_ms;      /* before the next attempt */
+    int open_fault;   /* why the last attempt failed, which is said once */
+    uint64_t away_ms; /* of the first attempt that failed, 0: none has */
+    bool is_away, absence_told;
 
     /* A round looks at every series once, chunk by chunk; `next` is where it goes on. */
     bool in_round;
@@ -62,6 +65,8 @@ void waap_session_init(void) {
     session.seed = (unsigned)session.start;
     session.wait_ms = WAAP_FIRST_WAIT_MS;
     session.retry_ms = 0;
+    session.away_ms = 0;
+    session.is_away = false;
 }
 
 static void note_text(const char *subject, const char *text) {
@@ -181,7 +186,7 @@ static void take_line(char *text) {
 }
 
 static bool metric_due(struct waap_metric *metric, uint64_t now_ms, bool all) {
-    if (metric->type == WAAP_GAUGE && !atomic_load(&metric->is_set)) {
+    if (waap_metric_is_empty(metric)) {
         return false;
     }
     bool refused = metric->refused_ms != 0 && now_ms - metric->refused_ms < REFUSED_WAIT_MS;
@@ -267,6 +272,9 @@ static int session_open(const struct waap_settings *settings, uint64_t now_ms) {
         note_text(subject, strerror(-r));
     }
     session.open_fault = r;
+    session.away_ms = r == 0 ? 0 : session.away_ms != 0 ? session.away_ms : now_ms;
+    session.is_away = r < 0 && now_ms - session.away_ms >= AWAY_MS;
+    session.absence_told = session.absence_told && r < 0;
     if (r < 0) {
         return r;
     }
@@ -321,6 +329,12 @@ int waap_session_turn(const struct waap_settings *settings, uint64_t now_ms) {
 int waap_session_fd(bool *ret_full) {
     *ret_full = waap_link_full(&session.link);
     return session.link.fd;
+}
+
+int waap_session_take_absence(void) {
+    bool is_due = session.is_away && !session.absence_told;
+    session.absence_told |= is_due;
+    return is_due ? -session.open_fault : 0;
 }
 
 uint64_t waap_session_ask(void) {

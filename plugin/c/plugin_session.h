@@ -39,6 +39,9 @@ bool waap_session_confirmed(uint64_t number);
 /* How often a connection was refused or lost. */
 uint64_t waap_session_n_lost(void);
 
+/* Once in an absence of some seconds: the errno with which nobody could be reached; else 0. */
+int waap_session_take_absence(void);
+
 /* The next thing that went wrong, NULL: none. The caller frees it. */
 char *waap_session_take_error(void);
 

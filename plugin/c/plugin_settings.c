@@ -2,6 +2,8 @@
 #include "plugin_settings.h"
 
 #include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,14 +61,25 @@ int waap_settings_complete(struct waap_settings *settings) {
     return good ? 0 : -ENOMEM;
 }
 
+/* By its hash: what a loop makes again and again is told once. */
+static bool is_first(const char *name) {
+    static _Atomic uint64_t told[16];
+    unsigned hash = 5381;
+    for (const char *at = name; *at != '\0'; at++) {
+        hash = hash * 33 + (unsigned char)*at;
+    }
+    uint64_t bit = (uint64_t)1 << hash % 64;
+    return (atomic_fetch_or(&told[hash / 64 % 16], bit) & bit) == 0;
+}
+
 void waap_settings_tell(const char *what, const char *name, const char *wrong) {
     int error = errno;
-    if (wants_debug()) {
+    if (is_first(name != NULL ? name : "")) {
         const char *why = error == EINVAL   ? wrong
                           : error == EEXIST ? "there is another of that name"
                           : error == ENOSPC ? "there are too many"
                                             : strerror(error);
-        fprintf(stderr, "waap: %s %s: %s\n", what, name != NULL ? name : "without a name", why);
+        fprintf(stderr, "waap: %s %.200s: %s\n", what, name != NULL ? name : "without a name", why);
     }
     errno = error;
 }

@@ -21,6 +21,6 @@ int waap_settings_set(struct waap_settings *settings, const struct waap_options 
 /* Fills in what is not set yet. Returns 0 or -ENOMEM. */
 int waap_settings_complete(struct waap_settings *settings);
 
-/* With WAAP_DEBUG, prints why there is no such metric or param, by errno, which stays: `wrong` is
- * for EINVAL. */
+/* Prints once per name why there is no such metric or param, by errno, which stays: `wrong` is for
+ * EINVAL. */
 void waap_settings_tell(const char *what, const char *name, const char *wrong);

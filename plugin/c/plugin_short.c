@@ -20,36 +20,22 @@ static struct waap_metric *metric_of(enum waap_type type, const char *name, cons
         &(struct waap_metric_spec){.type = type, .name = name, .help = help, .labels = labels});
 }
 
-struct waap_metric *waap_counter(const char *name, const char *help, ...) {
-    va_list words;
-    va_start(words, help);
-    struct waap_metric *metric = metric_of(WAAP_COUNTER, name, help, words);
-    va_end(words);
-    return metric;
-}
+#define SHORT(call, type)                                                                          \
+    struct waap_metric *call(const char *name, const char *help, ...) {                            \
+        va_list words;                                                                             \
+        va_start(words, help);                                                                     \
+        struct waap_metric *metric = metric_of(type, name, help, words);                           \
+        va_end(words);                                                                             \
+        return metric;                                                                             \
+    }
 
-struct waap_metric *waap_gauge(const char *name, const char *help, ...) {
-    va_list words;
-    va_start(words, help);
-    struct waap_metric *metric = metric_of(WAAP_GAUGE, name, help, words);
-    va_end(words);
-    return metric;
-}
+SHORT(waap_counter, WAAP_COUNTER)
+SHORT(waap_gauge, WAAP_GAUGE)
+SHORT(waap_rate, WAAP_RATE)
+SHORT(waap_histogram, WAAP_HISTOGRAM)
 
-struct waap_metric *waap_rate(const char *name, const char *help, ...) {
-    va_list words;
-    va_start(words, help);
-    struct waap_metric *metric = metric_of(WAAP_RATE, name, help, words);
-    va_end(words);
-    return metric;
-}
-
-struct waap_metric *waap_histogram(const char *name, const char *help, ...) {
-    va_list words;
-    va_start(words, help);
-    struct waap_metric *metric = metric_of(WAAP_HISTOGRAM, name, help, words);
-    va_end(words);
-    return metric;
+struct waap_metric *waap_metric_by_use(const char *name) {
+    return waap_metric_new(&(struct waap_metric_spec){.type = WAAP_BY_USE, .name = name});
 }
 
 struct waap_param *waap_param_int(const char *name, int64_t value, int64_t min, int64_t max,

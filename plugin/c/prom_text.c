@@ -86,7 +86,7 @@ static void put_sample(FILE *out, const struct prom_metric *metric, const struct
         put_histogram(out, metric, child, series);
         return;
     }
-    if (series->type == WAAP_GAUGE && !atomic_load(&series->is_set)) {
+    if (waap_metric_is_empty(series)) {
         return; /* it has no value; NaN is one */
     }
     put_series(out, metric, child, "", NULL);

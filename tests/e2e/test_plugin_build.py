@@ -163,6 +163,8 @@ def test_its_headers_are_cpp_too(tmp_path, standard):
             }
             waap_param_spec spec = {};
             spec.name = "res";
+            waap_metric *by_use = waap_metric("by_use");
+            waap_set(by_use, 1);
             return waap_get_int(waap_param_new(&spec)) + prom_counter_inc(NULL, NULL);
         }
     """)
@@ -187,29 +189,80 @@ def test_it_asks_nothing_of_a_newer_glibc(tmp_path):
     assert "pthread_create" in versions and "getrandom" in versions
 
 
-def test_mistakes_are_told_to_who_asks(tmp_path):
-    source = tmp_path / "mistakes.c"
-    source.write_text("""
-        #include <waap/plugin.h>
-        int main(void) {
-            waap_counter("n_total", NULL, NULL);
-            waap_gauge("n_total", NULL, NULL);
+def build_and_run(tmp_path, text, **environment):
+    """What a program without an exporter writes to standard error, by line."""
+    source, program = tmp_path / "mistakes.c", tmp_path / "mistakes"
+    source.write_text(text)
+    run(compiler("cc"), *STRICT, f"-I{LIBRARY / 'include'}", source, *LIBRARY.glob("*.c"), "-pthread", "-o", program)
+    environment = {**os.environ, "WAAP_PUSH_SOCKET": "/nonexistent/push.sock", **environment}
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    return done.stderr.splitlines()
+
+
+MISTAKES = """
+    #include <math.h>
+    #include <waap/plugin.h>
+    int main(void) {
+        struct waap_metric *acc = waap_metric("acc"), *fps = waap_metric("fps");
+        for (int i = 0; i < 3; i++) {
+            waap_add(waap_counter("a_total", NULL, "x", i == 0 ? "1" : "2", NULL), -3);
+            waap_set(waap_counter("b_total", NULL, NULL), 5);
+            waap_inc(waap_histogram("c_seconds", NULL, NULL));
+            waap_observe(waap_gauge("d", NULL, NULL), 1);
+            waap_add(waap_gauge("e", NULL, NULL), NAN);
+            waap_set(acc, 0.5);
+            waap_inc(acc);
+            waap_inc(fps);
+            waap_set(fps, 2);
+            waap_observe(waap_metric("unused"), 1);
+            waap_gauge("a_total", NULL, NULL);
             waap_gauge("", NULL, NULL);
             waap_param_int("low", 5, 10, 20, NULL);
-            return waap_get_int(NULL);
+            waap_set(NULL, 7);
         }
-    """)
-    program = tmp_path / "mistakes"
-    run(compiler("cc"), *STRICT, f"-I{LIBRARY / 'include'}", source, *LIBRARY.glob("*.c"), "-pthread", "-o", program)
-    environment = {**os.environ, "WAAP_PUSH_SOCKET": "/nonexistent"}
-    said = [
-        subprocess.run([program], env={**environment, **more}, capture_output=True, text=True, timeout=60).stderr
-        for more in ({}, {"WAAP_DEBUG": "1"})
+        return waap_get_int(NULL);
+    }
+"""
+
+
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_mistakes_are_told_once_per_metric(tmp_path, debug):
+    told = build_and_run(tmp_path, MISTAKES, WAAP_DEBUG=debug)
+    at_once = [
+        "waap: metric a_total: there is another of that name",
+        "waap: metric : its name, labels, bounds or ttl are not valid",
+        "waap: param low: its default is not within its range or values, or these are not valid",
     ]
-    assert said[0] == ""
-    for words in ("metric n_total: there is another of that name", "metric : its name, labels",
-                  "param low: its default is not within its range"):
-        assert f"waap: {words}" in said[1]
+    later = [
+        "waap: NULL: waap_set(7): there is no such metric",
+        "waap: acc: waap_inc(1): is a gauge: use waap_set()",
+        "waap: fps: waap_set(2): is a rate: use waap_inc()",
+        "waap: a_total: waap_add(-3): a counter cannot go down",
+        "waap: b_total: waap_set(5): is a counter: use waap_inc()",
+        "waap: c_seconds: waap_inc(1): is a histogram: use waap_observe()",
+        "waap: d: waap_observe(1): is a gauge: use waap_set()",
+        "waap: e: waap_add(nan): is not a finite number",
+        "waap: unused: waap_observe(1): is a metric without a type: use waap_inc() or waap_set()",
+    ]
+    told = [line for line in told if "connect " not in line]
+    assert [line for line in told if line in at_once] == at_once
+    assert sorted(line for line in told if line not in at_once) == sorted(later)
+
+
+def test_an_exporter_that_stays_away_is_told_once(tmp_path):
+    assert build_and_run(tmp_path, """
+        #include <unistd.h>
+        #include <waap/plugin.h>
+        int main(void) {
+            waap_inc(waap_metric("fps"));
+            waap_flush(11000);
+            return 0;
+        }
+    """) == [
+        "waap: nobody listens on /nonexistent/push.sock (No such file or directory): is waap running, is /nonexistent "
+        "mounted into this container, and is WAAP_PUSH_SOCKET right?"
+    ]
 
 
 def test_a_program_that_traps_divisions_by_zero(tmp_path):

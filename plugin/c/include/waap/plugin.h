@@ -23,7 +23,8 @@
  * All calls may be made from any thread; waap_inc, waap_add, waap_set and waap_observe also in a
  * signal handler, in a forked child once it has recorded outside of one. NULL is a metric that
  * records nothing and a parameter that is 0, so results need no check; errno says why there is
- * none. */
+ * none. Mistakes, and an exporter that is away for five seconds, are written to standard error,
+ * once for each metric. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +44,7 @@ enum waap_type {
     WAAP_GAUGE,
     WAAP_HISTOGRAM,
     WAAP_RATE,
+    WAAP_BY_USE, /* a rate after waap_inc or waap_add, a gauge after waap_set */
 };
 
 /* Settings; whatever is 0 or NULL is as the comment says. */
@@ -98,6 +100,11 @@ WAAP_API struct waap_metric *waap_rate(const char *name, const char *help, ...)
 /* With the usual bounds, 1 ms to 10 s. */
 WAAP_API struct waap_metric *waap_histogram(const char *name, const char *help, ...)
     __attribute__((sentinel));
+
+/* A metric whose type its first record decides, see WAAP_BY_USE; a record of the other kind is
+ * dropped. A macro, as C++ has one name for a struct and a function. */
+#define waap_metric(name) waap_metric_by_use(name)
+WAAP_API struct waap_metric *waap_metric_by_use(const char *name);
 
 /* Adds one to a counter, rate or gauge. */
 WAAP_API void waap_inc(struct waap_metric *metric);

@@ -40,6 +40,47 @@ static void test_same_name_and_labels_are_one_series(void) {
     TEST_ASSERT_TRUE(one != waap_counter("one_total", NULL, NULL));
 }
 
+static void test_the_first_record_decides(void) {
+    struct waap_metric *fps = waap_metric("by_use_fps"), *acc = waap_metric("by_use_acc");
+    TEST_ASSERT_FALSE(is_changed(fps));
+    TEST_ASSERT_TRUE(isnan(waap_read(fps)));
+    waap_inc(fps);
+    waap_add(fps, 2);
+    TEST_ASSERT_EQUAL_INT(WAAP_RATE, atomic_load(&fps->type));
+    TEST_ASSERT_EQUAL_DOUBLE(3, waap_read(fps));
+    TEST_ASSERT_TRUE(is_changed(fps));
+    waap_set(acc, -0.5);
+    TEST_ASSERT_EQUAL_INT(WAAP_GAUGE, atomic_load(&acc->type));
+    TEST_ASSERT_EQUAL_UINT64(0, dropped());
+    waap_set(fps, 1);
+    waap_inc(acc);
+    waap_add(acc, 1);
+    waap_observe(acc, 1);
+    TEST_ASSERT_EQUAL_UINT64(4, dropped());
+    TEST_ASSERT_EQUAL_DOUBLE(3, waap_read(fps));
+    TEST_ASSERT_EQUAL_DOUBLE(-0.5, waap_read(acc));
+    TEST_ASSERT_EQUAL_PTR(fps, waap_metric("by_use_fps"));
+    TEST_ASSERT_EQUAL_PTR(fps, waap_rate("by_use_fps", NULL, NULL));
+    TEST_ASSERT_NULL(waap_gauge("by_use_fps", NULL, NULL));
+    TEST_ASSERT_NULL(waap_histogram("by_use_fps", NULL, NULL));
+    TEST_ASSERT_EQUAL_PTR(acc, waap_gauge("by_use_acc", NULL, NULL));
+    waap_inc(acc); /* of a declared gauge */
+    TEST_ASSERT_EQUAL_DOUBLE(0.5, waap_read(acc));
+}
+
+static void test_a_declaration_decides(void) {
+    struct waap_metric *late = waap_metric("by_use_late");
+    waap_observe(late, 1);
+    TEST_ASSERT_EQUAL_UINT64(1, dropped());
+    TEST_ASSERT_EQUAL_PTR(late, waap_counter("by_use_late", NULL, NULL));
+    waap_set(late, 1);
+    TEST_ASSERT_EQUAL_UINT64(2, dropped());
+    struct waap_metric *total = waap_counter("by_use_total", NULL, NULL);
+    TEST_ASSERT_EQUAL_PTR(total, waap_metric("by_use_total"));
+    waap_histogram("by_use_seconds", NULL, NULL);
+    TEST_ASSERT_NULL(waap_metric("by_use_seconds"));
+}
+
 static void test_what_cannot_be(void) {
     static const double falling[] = {1, 0.5}, twice[] = {1, 1}, nan[] = {NAN}, none[] = {INFINITY};
     static const double bounds[] = {1, 2, INFINITY};
@@ -54,7 +95,7 @@ static void test_what_cannot_be(void) {
     } cases[] = {
         {{.name = NULL}, EINVAL},
         {{.name = ""}, EINVAL},
-        {{.name = "x", .type = WAAP_RATE + 1}, EINVAL},
+        {{.name = "x", .type = WAAP_BY_USE + 1}, EINVAL},
         {{.name = "x", .ttl_seconds = -1}, EINVAL},
         {{.name = "x", .ttl_seconds = NAN}, EINVAL},
         {{.name = "x", .labels = odd}, EINVAL},
