@@ -455,7 +455,8 @@ struct waap_stats waap_get_stats(void) {
     sigset_t signals;
     lock_early(&signals);
     waap_session_stats(&stats);
-    stats.n_series = waap_n_metrics;
+    size_t n_destroyed;
+    stats.n_series = waap_metrics_count(&n_destroyed);
     unlock_early(&signals);
     stats.n_dropped = atomic_load(&waap_n_dropped);
     return stats;

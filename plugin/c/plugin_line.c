@@ -46,12 +46,12 @@ static struct waap_reading add_histogram(struct waap_text *out, struct waap_metr
     struct waap_reading reading = {0};
     waap_text_puts(out, ",\"total\":{\"counts\":[");
     for (size_t i = 0; i <= metric->n_bounds; i++) {
-        reading.whole += atomic_load(&metric->buckets[i]);
+        reading.whole += metric->base_buckets[i] + atomic_load(&metric->buckets[i]);
         if (i < metric->n_bounds) {
             add_whole(out, i == 0 ? "" : ",", reading.whole);
         }
     }
-    reading.rest = atomic_load(&metric->rest);
+    reading.rest = metric->base_rest + atomic_load(&metric->rest);
     add_whole(out, "],\"count\":", reading.whole);
     add_number(out, ",\"sum\":", reading.rest);
     waap_text_puts(out, "}");

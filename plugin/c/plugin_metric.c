@@ -15,7 +15,6 @@
 enum { MAX_LABELS = 32, MAX_BOUNDS = 200, MAX_TEXT = 4096 };
 
 struct waap_metric *waap_metrics;
-size_t waap_n_metrics;
 _Atomic uint64_t waap_n_dropped;
 
 static struct waap_metric **last_next = &waap_metrics; /* guarded by waap_lock */
@@ -107,6 +106,7 @@ static void metric_destroy(struct waap_metric *metric) {
         return;
     }
     free(metric->buckets);
+    free(metric->base_buckets);
     free((double *)metric->bounds);
     free(metric->name);
     free(metric->help);
@@ -128,7 +128,8 @@ static bool metric_add_buckets(struct waap_metric *metric, const struct waap_met
     metric->bounds = bounds;
     metric->n_bounds = n;
     metric->buckets = calloc(n + 1, sizeof(*metric->buckets));
-    if (bounds == NULL || metric->buckets == NULL) {
+    metric->base_buckets = calloc(n + 1, sizeof(*metric->base_buckets));
+    if (bounds == NULL || metric->buckets == NULL || metric->base_buckets == NULL) {
         return false;
     }
     memcpy(bounds, from, n * sizeof(*bounds));
@@ -191,19 +192,45 @@ static bool metrics_find(const struct waap_metric *wanted, struct waap_metric **
         if (strcmp(m->name, wanted->name) != 0) {
             continue;
         }
-        if (!types_agree(m, wanted)) {
+        bool agrees = types_agree(m, wanted);
+        if (!agrees && atomic_load(&m->n_refs) > 0) {
             return false;
         }
-        if (labels_equal(m->labels, wanted->labels)) {
+        if (agrees && labels_equal(m->labels, wanted->labels)) {
             *ret_metric = m;
-            if (wanted->type == WAAP_BY_USE) {
-                return true;
-            }
-            atomic_store(&m->by_use, false);
-            return metric_decide(m, wanted->type) == wanted->type;
         }
     }
-    return true;
+    if (*ret_metric == NULL || wanted->type == WAAP_BY_USE) {
+        return true;
+    }
+    atomic_store(&(*ret_metric)->by_use, false);
+    return metric_decide(*ret_metric, wanted->type) == wanted->type;
+}
+
+/* A destroyed one, which is created again. */
+static void metric_restart(struct waap_metric *metric) {
+    metric->base_whole += atomic_exchange(&metric->whole, 0);
+    double rest = atomic_exchange(&metric->rest, 0);
+    metric->base_rest += metric->type == WAAP_GAUGE ? 0 : rest;
+    atomic_store(&metric->is_set, false);
+    for (size_t i = 0; metric->buckets != NULL && i <= metric->n_bounds; i++) {
+        metric->base_buckets[i] += atomic_exchange(&metric->buckets[i], 0);
+    }
+}
+
+size_t waap_metrics_count(size_t *ret_destroyed) {
+    size_t n = 0;
+    *ret_destroyed = 0;
+    for (struct waap_metric *m = waap_metrics; m != NULL; m = m->next) {
+        size_t *count = atomic_load(&m->n_refs) > 0 ? &n : ret_destroyed;
+        ++*count;
+    }
+    return n;
+}
+
+static bool has_room(void) {
+    size_t n_destroyed, max = waap_client_max_series();
+    return waap_metrics_count(&n_destroyed) < max && n_destroyed < 10 * max;
 }
 
 static struct waap_metric *metric_new(const struct waap_metric_spec *spec, bool own) {
@@ -216,12 +243,17 @@ static struct waap_metric *metric_new(const struct waap_metric_spec *spec, bool 
     struct waap_metric *known;
     int error = metrics_find(metric, &known) ? 0 : EEXIST;
     if (error == 0 && known == NULL) {
-        error = own || waap_n_metrics < waap_client_max_series() ? 0 : ENOSPC;
+        error = own || has_room() ? 0 : ENOSPC;
     }
     if (error == 0 && known == NULL) {
         *last_next = metric;
         last_next = &metric->next;
-        waap_n_metrics += !own;
+    }
+    if (error == 0 && known != NULL && atomic_load(&known->n_refs) == 0) {
+        metric_restart(known);
+    }
+    if (error == 0 && !own) {
+        atomic_fetch_add(known != NULL ? &known->n_refs : &metric->n_refs, 1);
     }
     pthread_mutex_unlock(&waap_lock);
     if (error != 0 || known != NULL) {
@@ -419,13 +451,13 @@ double waap_now(void) {
 
 struct waap_reading waap_metric_read(struct waap_metric *metric) {
     struct waap_reading reading = {0};
-    reading.whole = atomic_load(&metric->whole);
+    reading.whole = metric->base_whole + atomic_load(&metric->whole);
     if (metric->type == WAAP_HISTOGRAM) {
         for (size_t i = 0; i <= metric->n_bounds; i++) {
-            reading.whole += atomic_load(&metric->buckets[i]);
+            reading.whole += metric->base_buckets[i] + atomic_load(&metric->buckets[i]);
         }
     }
-    reading.rest = atomic_load(&metric->rest);
+    reading.rest = metric->base_rest + atomic_load(&metric->rest);
     return reading;
 }
 
@@ -452,11 +484,11 @@ void waap_metrics_forget(bool zero) {
         if (!zero) {
             continue;
         }
-        atomic_store(&m->whole, 0);
-        atomic_store(&m->rest, 0);
-        atomic_store(&m->is_set, false);
+        metric_restart(m);
+        m->base_whole = 0;
+        m->base_rest = 0;
         for (size_t i = 0; i <= m->n_bounds && m->buckets != NULL; i++) {
-            atomic_store(&m->buckets[i], 0);
+            m->base_buckets[i] = 0;
         }
     }
     if (zero) {

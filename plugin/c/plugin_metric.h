@@ -28,6 +28,14 @@ struct waap_metric {
     char *labels; /* a JSON object, NULL: none */
     double ttl_seconds;
     struct waap_metric *next;
+    /* One per waap_metric_new; prom.h's take theirs back. 0: the name is free for another type, and
+     * the series begins without a value when it is created again. */
+    atomic_uint n_refs;
+
+    /* What was recorded before it was destroyed: on the wire, totals go on. */
+    uint64_t base_whole;
+    double base_rest;
+    uint64_t *base_buckets;
 
     /* The first record that was dropped. */
     _Atomic enum waap_call wrong_call;
@@ -43,8 +51,10 @@ struct waap_metric {
 };
 
 extern struct waap_metric *waap_metrics;
-extern size_t waap_n_metrics; /* of the application */
 extern _Atomic uint64_t waap_n_dropped;
+
+/* How many the application has; how many it has destroyed. waap_lock is held. */
+size_t waap_metrics_count(size_t *ret_destroyed);
 
 /* As waap_metric_new, for a series of the library itself: there is room for it when the application
  * has taken all, and nobody is told where it cannot be. */
@@ -56,6 +66,7 @@ struct waap_reading {
     double rest;
 };
 
+/* As the exporter gets it. */
 struct waap_reading waap_metric_read(struct waap_metric *metric);
 
 /* A gauge without a value, or a metric without a type: it is not sent. */

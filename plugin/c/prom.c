@@ -13,6 +13,13 @@ enum { MAX_KEYS = 32 };
 
 /* ---- making ---- */
 
+static void child_destroy(const struct prom_metric *metric, struct prom_child *child) {
+    for (size_t k = 0; k < metric->n_keys; k++) {
+        free(child->values[k]);
+    }
+    free(child);
+}
+
 int waap_prom_destroy(struct prom_metric *metric) {
     if (metric == NULL) {
         return 0;
@@ -22,14 +29,15 @@ int waap_prom_destroy(struct prom_metric *metric) {
         struct prom_child *next;
         for (struct prom_child *child = metric->slots[i]; child != NULL; child = next) {
             next = child->next;
-            for (size_t k = 0; k < metric->n_keys; k++) {
-                free(child->values[k]);
-            }
-            free(child);
+            atomic_fetch_sub(&child->series->n_refs, 1);
+            child_destroy(metric, child);
         }
     }
     for (size_t k = 0; metric->keys != NULL && k < metric->n_keys; k++) {
         free(metric->keys[k]);
+    }
+    if (metric->series != NULL) {
+        atomic_fetch_sub(&metric->series->n_refs, 1);
     }
     free(metric->keys);
     free(metric->bounds);
@@ -132,22 +140,19 @@ static size_t hash_values(const struct prom_metric *metric, const char **values)
 }
 
 static struct prom_child *child_create(const struct prom_metric *metric, const char **values) {
-    struct waap_metric *series = series_of(metric, values);
-    struct prom_child *child =
-        series != NULL ? calloc(1, sizeof(*child) + metric->n_keys * sizeof(char *)) : NULL;
+    struct prom_child *child = calloc(1, sizeof(*child) + metric->n_keys * sizeof(char *));
     if (child == NULL) {
         return NULL;
     }
-    child->series = series;
+    bool good = true;
     for (size_t k = 0; k < metric->n_keys; k++) {
         child->values[k] = strdup(values[k]);
-        if (child->values[k] == NULL) {
-            while (k > 0) {
-                free(child->values[--k]);
-            }
-            free(child);
-            return NULL;
-        }
+        good = good && child->values[k] != NULL;
+    }
+    child->series = good ? series_of(metric, values) : NULL;
+    if (child->series == NULL) {
+        child_destroy(metric, child);
+        return NULL;
     }
     return child;
 }
@@ -268,7 +273,11 @@ int prom_histogram_observe(prom_histogram_t *self, double value, const char **la
 prom_metric_sample_t *prom_metric_sample_from_labels(prom_metric_t *self,
                                                      const char **label_values) {
     bool plain = self != NULL && self->type != WAAP_HISTOGRAM;
-    return (prom_metric_sample_t *)(plain ? find_series(self, label_values) : NULL);
+    struct waap_metric *series = plain ? find_series(self, label_values) : NULL;
+    if (series != NULL && waap_metric_is_empty(series)) {
+        waap_add(series, 0); /* as libprom shows a sample that was found */
+    }
+    return (prom_metric_sample_t *)series;
 }
 
 prom_metric_sample_histogram_t *

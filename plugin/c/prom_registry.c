@@ -35,9 +35,14 @@ prom_collector_t *prom_collector_new(const char *name) {
 }
 
 prom_collector_t *prom_collector_process_new(const char *limits_path, const char *stat_path) {
-    (void)limits_path;
-    (void)stat_path;
-    return prom_collector_new("process");
+    struct prom_collector *collector = prom_collector_new("process");
+    if (collector == NULL) {
+        return NULL;
+    }
+    collector->is_process = true;
+    collector->limits_path = limits_path != NULL ? strdup(limits_path) : NULL;
+    collector->stat_path = stat_path != NULL ? strdup(stat_path) : NULL;
+    return collector;
 }
 
 void waap_prom_leave(struct prom_metric *metric) {
@@ -77,6 +82,8 @@ int prom_collector_destroy(prom_collector_t *self) {
     pthread_mutex_unlock(&waap_prom_lock);
     pthread_mutex_unlock(&calls_lock);
     free(self->name);
+    free(self->limits_path);
+    free(self->stat_path);
     free(self);
     return 0;
 }
@@ -235,6 +242,7 @@ int prom_collector_registry_default_init(void) {
     pthread_mutex_lock(&waap_prom_lock);
     if (PROM_COLLECTOR_REGISTRY_DEFAULT == NULL) {
         PROM_COLLECTOR_REGISTRY_DEFAULT = prom_collector_registry_new("default");
+        prom_collector_registry_enable_process_metrics(PROM_COLLECTOR_REGISTRY_DEFAULT);
     }
     bool good = PROM_COLLECTOR_REGISTRY_DEFAULT != NULL;
     pthread_mutex_unlock(&waap_prom_lock);
@@ -242,7 +250,11 @@ int prom_collector_registry_default_init(void) {
 }
 
 int prom_collector_registry_enable_process_metrics(prom_collector_registry_t *self) {
-    return self == NULL;
+    struct prom_collector *process = self != NULL ? prom_collector_process_new(NULL, NULL) : NULL;
+    if (prom_collector_registry_register_collector(self, process) != 0) {
+        prom_collector_destroy(process); /* it has one already */
+    }
+    return process == NULL;
 }
 
 int prom_collector_registry_register_collector(prom_collector_registry_t *self,

@@ -24,7 +24,7 @@ static void put_escaped(FILE *out, const char *text, bool quotes) {
     }
 }
 
-static void put_number(FILE *out, double value) {
+void waap_prom_put_number(FILE *out, double value) {
     if (!isfinite(value)) {
         fputs(isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf", out);
         return;
@@ -49,9 +49,12 @@ static void put_series(FILE *out, const struct prom_metric *metric, const struct
         before = ",";
     }
     if (le != NULL) {
+        char digits[40];
+        snprintf(digits, sizeof(digits), "%.15g", *le);
+        /* As libprom and OpenMetrics have it: "5.0", not "5". */
         fprintf(out, "%sle=\"", before);
-        put_number(out, *le);
-        fputc('"', out);
+        waap_prom_put_number(out, *le);
+        fputs(digits[strspn(digits, "-0123456789")] == '\0' ? ".0\"" : "\"", out);
         before = ",";
     }
     fputs(*before == ',' ? "} " : " ", out);
@@ -76,7 +79,7 @@ static void put_histogram(FILE *out, const struct prom_metric *metric,
     put_series(out, metric, child, "_count", NULL);
     fprintf(out, "%" PRIu64 "\n", count);
     put_series(out, metric, child, "_sum", NULL);
-    put_number(out, waap_read(series));
+    waap_prom_put_number(out, waap_read(series));
     fputc('\n', out);
 }
 
@@ -90,7 +93,7 @@ static void put_sample(FILE *out, const struct prom_metric *metric, const struct
         return; /* it has no value; NaN is one */
     }
     put_series(out, metric, child, "", NULL);
-    put_number(out, waap_read(series));
+    waap_prom_put_number(out, waap_read(series));
     fputc('\n', out);
 }
 
@@ -125,6 +128,9 @@ static void put_registry(FILE *out, struct prom_collector_registry *registry) {
     waap_prom_collect(registry);
     pthread_mutex_lock(&waap_prom_lock);
     for (struct prom_collector *c = registry->collectors; c != NULL; c = c->next) {
+        if (c->is_process) {
+            waap_prom_put_process(out, c);
+        }
         for (struct prom_metric *metric = c->metrics; metric != NULL; metric = metric->next) {
             put_metric(out, metric);
         }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "include/waap/plugin.h"
 #include "include/waap/prom/prom.h"
@@ -34,6 +35,8 @@ struct prom_metric {
 
 struct prom_collector {
     char *name;
+    bool is_process;
+    char *limits_path, *stat_path; /* of the process; NULL: this one's */
     prom_collect_fn *collect;
     uint64_t round; /* in which it was last called, or registered */
     struct prom_metric *metrics;
@@ -56,5 +59,10 @@ void waap_prom_leave(struct prom_metric *metric);
 
 /* Calls the collect functions of one registry, NULL: of all; not with the lock held. */
 void waap_prom_collect(struct prom_collector_registry *only);
+
+void waap_prom_put_number(FILE *out, double value);
+
+/* The families of a process collector as text. */
+void waap_prom_put_process(FILE *out, const struct prom_collector *collector);
 
 int waap_prom_destroy(struct prom_metric *metric);

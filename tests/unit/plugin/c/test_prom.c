@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <unity.h>
 #include <waap/plugin.h>
@@ -43,6 +45,10 @@ void tearDown(void) {
 
 static void run(void (*plugin)(void)) {
     TEST_ASSERT_EQUAL_INT(0, push_peer_serve(&peer, push_peer_fork(&peer, plugin)));
+}
+
+static double value_of(prom_metric_sample_t *sample) {
+    return waap_read((struct waap_metric *)sample);
 }
 
 /* ---- the program ---- */
@@ -106,21 +112,196 @@ static const char page[] = "# HELP requests Requests by method and code.\n"
                            "temperature -5\n"
                            "# HELP latency Seconds.\n"
                            "# TYPE latency histogram\n"
-                           "latency_bucket{path=\"/\",le=\"1\"} 3\n"
-                           "latency_bucket{path=\"/\",le=\"2\"} 5\n"
-                           "latency_bucket{path=\"/\",le=\"3\"} 7\n"
+                           "latency_bucket{path=\"/\",le=\"1.0\"} 3\n"
+                           "latency_bucket{path=\"/\",le=\"2.0\"} 5\n"
+                           "latency_bucket{path=\"/\",le=\"3.0\"} 7\n"
                            "latency_bucket{path=\"/\",le=\"+Inf\"} 10\n"
                            "latency_count{path=\"/\"} 10\n"
                            "latency_sum{path=\"/\"} 22.5\n";
+
+/* The values of a page's process_* families: those of the process come first. */
+static size_t process_values(const char *text, double *values) {
+    static const char *const families[][2] = {{"process_max_fds", "gauge"},
+                                              {"process_virtual_memory_max_bytes", "gauge"},
+                                              {"process_cpu_seconds_total", "counter"},
+                                              {"process_virtual_memory_bytes", "gauge"},
+                                              {"process_resident_memory_bytes", "gauge"},
+                                              {"process_start_time_seconds", "gauge"},
+                                              {"process_open_fds", "gauge"}};
+    const char *at = text;
+    for (size_t i = 0; i < 7; i++) {
+        char type[128], value[128];
+        snprintf(type, sizeof(type), "\n# TYPE %s %s\n", families[i][0], families[i][1]);
+        snprintf(value, sizeof(value), "%s ", families[i][0]);
+        CHECK(strncmp(at, "# HELP process_", strlen("# HELP process_")) == 0);
+        at = strchr(at, '\n');
+        CHECK(strncmp(at, type, strlen(type)) == 0);
+        at += strlen(type);
+        CHECK(strncmp(at, value, strlen(value)) == 0);
+        values[i] = strtod(at + strlen(value), (char **)&at);
+        CHECK(*at++ == '\n');
+    }
+    return (size_t)(at - text);
+}
+
+static void check_page(const char *text) {
+    double values[7];
+    const char *rest = text + process_values(text, values);
+    if (strcmp(rest, page) != 0) {
+        fputs(text, stderr);
+    }
+    CHECK(strcmp(rest, page) == 0);
+}
+
+static void plugin_process(void) {
+    CHECK(prom_collector_registry_default_init() == 0);
+    CHECK(prom_collector_registry_enable_process_metrics(PROM_COLLECTOR_REGISTRY_DEFAULT) == 0);
+    const char *text = prom_collector_registry_bridge(PROM_COLLECTOR_REGISTRY_DEFAULT);
+    double values[7];
+    CHECK(process_values(text, values) == strlen(text));
+    struct rlimit fds, memory;
+    CHECK(getrlimit(RLIMIT_NOFILE, &fds) == 0 && getrlimit(RLIMIT_AS, &memory) == 0);
+    CHECK(values[0] == (double)fds.rlim_cur);
+    CHECK(values[1] == (memory.rlim_cur == RLIM_INFINITY ? INFINITY : (double)memory.rlim_cur));
+    CHECK(values[2] >= 0 && values[2] < 100 && values[3] >= values[4]);
+    CHECK(values[4] > 100000 && fmod(values[4], (double)sysconf(_SC_PAGESIZE)) == 0);
+    CHECK(fabs(values[5] - (double)time(NULL)) < WAIT_LIMIT_S);
+    CHECK(values[6] >= 3 && values[6] < 100);
+    free((char *)text);
+    int fd = dup(0);
+    double more[7];
+    text = prom_collector_registry_bridge(PROM_COLLECTOR_REGISTRY_DEFAULT);
+    process_values(text, more);
+    CHECK(more[6] == values[6] + 1);
+    close(fd);
+    free((char *)text);
+}
+
+static void test_the_process_shows_itself(void) {
+    run(plugin_process);
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void plugin_process_files(void) {
+    char limits[] = "/tmp/waap-limits-XXXXXX", stat[] = "/tmp/waap-stat-XXXXXX";
+    CHECK(close(mkstemp(limits)) == 0 && close(mkstemp(stat)) == 0);
+    write_text(limits,
+               "Limit                     Soft Limit           Hard Limit           Units     \n"
+               "Max open files            1024                 4096                 files     \n"
+               "Max address space         unlimited            unlimited            bytes     \n");
+    write_text(stat, "7 (a) b)) S 1 7 7 0 -1 4194304 1 2 3 4 150 50 7 8 20 0 1 0 1000 4096000 25 "
+                     "18446744073709551615");
+    prom_collector_registry_t *registry = prom_collector_registry_new("mine");
+    CHECK(prom_collector_registry_register_collector(
+              registry, prom_collector_process_new(limits, stat)) == 0);
+    const char *text = prom_collector_registry_bridge(registry);
+    double values[7], ticks = (double)sysconf(_SC_CLK_TCK);
+    CHECK(process_values(text, values) == strlen(text));
+    CHECK(values[0] == 1024 && values[1] == INFINITY && values[2] == 200 / ticks);
+    CHECK(values[3] == 4096000 && values[4] == 25 * (double)sysconf(_SC_PAGESIZE));
+    free((char *)text);
+    CHECK(unlink(limits) == 0 && unlink(stat) == 0);
+    text = prom_collector_registry_bridge(registry); /* what cannot be read is absent */
+    CHECK(strncmp(text, "# HELP process_open_fds ", strlen("# HELP process_open_fds ")) == 0);
+    free((char *)text);
+    CHECK(prom_collector_registry_destroy(registry) == 0);
+}
+
+static void test_a_process_by_its_files(void) {
+    run(plugin_process_files);
+}
+
+/* ---- destroyed and created again, as libprom's own tests do ---- */
+
+static void plugin_created_again(void) {
+    const char *a[] = {"f", "b"}, *b[] = {"o", "r"}, *keys[] = {"foo", "bar"};
+    for (int i = 0; i < 3; i++) {
+        prom_counter_t *counter = prom_counter_new("test_counter", "counter under test", 2, keys);
+        CHECK(prom_counter_add(counter, 100000000.1, a) == 0 && prom_counter_inc(counter, a) == 0);
+        CHECK(value_of(prom_metric_sample_from_labels(counter, a)) == 100000001.1);
+        CHECK(value_of(prom_metric_sample_from_labels(counter, b)) == 0);
+        CHECK(prom_counter_destroy(counter) == 0);
+        prom_gauge_t *gauge = prom_gauge_new("test_gauge", "gauge under test", 2, keys);
+        CHECK(value_of(prom_metric_sample_from_labels(gauge, b)) == 0);
+        CHECK(prom_gauge_sub(gauge, 0.5, a) == 0);
+        CHECK(value_of(prom_metric_sample_from_labels(gauge, a)) == -0.5);
+        CHECK(prom_gauge_destroy(gauge) == 0);
+        prom_histogram_t *histogram = prom_histogram_new(
+            "test_histogram", "", prom_histogram_buckets_linear(5, 5, 3), 0, NULL);
+        CHECK(prom_histogram_observe(histogram, 7, NULL) == 0);
+        CHECK(prom_histogram_observe(histogram, 11, NULL) == 0);
+        uint64_t counts[4];
+        struct waap_metric *series =
+            (struct waap_metric *)prom_metric_sample_histogram_from_labels(histogram, NULL);
+        CHECK(waap_read(series) == 18 && waap_read_buckets(series, counts, 4) == 4);
+        CHECK(counts[0] == 0 && counts[1] == 1 && counts[2] == 1 && counts[3] == 0);
+        CHECK(prom_histogram_destroy(histogram) == 0);
+    }
+    CHECK(waap_flush(60000));
+    CHECK(waap_get_stats().n_series == 0);
+}
+
+static void test_created_again_it_has_no_value(void) {
+    run(plugin_created_again);
+    TEST_ASSERT_EQUAL_DOUBLE(300000003.3,
+                             push_peer_sum(&peer, "test_counter{\"bar\":\"b\",\"foo\":\"f\"}"));
+    TEST_ASSERT_EQUAL_DOUBLE(54, push_peer_sum(&peer, "test_histogram_sum"));
+    TEST_ASSERT_EQUAL_DOUBLE(6, push_peer_sum(&peer, "test_histogram_count"));
+    TEST_ASSERT_EQUAL_DOUBLE(3, push_peer_sum(&peer, "test_histogram_bucket_1"));
+}
+
+/* Destroyed ones take no room, but not for ever: their names stay known. */
+static void plugin_many(void) {
+    int n_rounds = 0;
+    for (bool room = true; room; n_rounds++) {
+        CHECK(prom_collector_registry_default_init() == 0 && n_rounds < 20);
+        for (int i = 0; i < 1000 && room; i++) {
+            char name[32];
+            snprintf(name, sizeof(name), "many_%d_%d", n_rounds, i);
+            prom_counter_t *counter = prom_counter_new(name, name, 0, NULL);
+            room = counter != NULL && prom_collector_registry_register_metric(counter) == 0;
+        }
+        CHECK(!room || prom_counter_new("beyond", "", 0, NULL) == NULL);
+        CHECK(prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT) == 0);
+    }
+    CHECK(n_rounds == 11);
+}
+
+static void test_destroyed_metrics_take_no_room(void) {
+    run(plugin_many);
+}
+
+static void plugin_of_another_type(void) {
+    prom_counter_t *counter = prom_counter_new("thing", "", 0, NULL);
+    CHECK(prom_counter_inc(counter, NULL) == 0);
+    CHECK(prom_gauge_new("thing", "", 0, NULL) == NULL);
+    CHECK(prom_counter_destroy(counter) == 0);
+    prom_gauge_t *gauge = prom_gauge_new("thing", "", 0, NULL);
+    CHECK(prom_gauge_set(gauge, 5, NULL) == 0);
+    CHECK(prom_counter_new("thing", "", 0, NULL) == NULL);
+    CHECK(value_of(prom_metric_sample_from_labels(gauge, NULL)) == 5);
+    /* Two that share a series: it has its value until both are destroyed. */
+    prom_gauge_t *same = prom_gauge_new("thing", "", 0, NULL);
+    CHECK(prom_gauge_destroy(gauge) == 0);
+    CHECK(value_of(prom_metric_sample_from_labels(same, NULL)) == 5);
+    CHECK(prom_gauge_destroy(same) == 0);
+    prom_counter_t *again = prom_counter_new("thing", "", 0, NULL);
+    CHECK(value_of(prom_metric_sample_from_labels(again, NULL)) == 0);
+}
+
+static void test_created_again_it_may_have_another_type(void) {
+    run(plugin_of_another_type);
+}
 
 static void plugin_bridge(void) {
     set_up();
     work();
     const char *text = prom_collector_registry_bridge(PROM_COLLECTOR_REGISTRY_DEFAULT);
-    if (strcmp(text, page) != 0) {
-        fputs(text, stderr);
-    }
-    CHECK(strcmp(text, page) == 0);
+    check_page(text);
     free((char *)text);
     prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT);
 }
@@ -136,8 +317,10 @@ static void plugin_bridge_without_numbers(void) {
         prom_collector_registry_must_register_metric(prom_gauge_new("odd", "", 0, NULL));
     CHECK(prom_gauge_set(odd, NAN, NULL) == 0);
     const char *text = prom_collector_registry_bridge(PROM_COLLECTOR_REGISTRY_DEFAULT);
-    CHECK(strcmp(text, "# HELP unset \n# TYPE unset gauge\n"
-                       "# HELP odd \n# TYPE odd gauge\nodd NaN\n") == 0);
+    double values[7];
+    CHECK(strcmp(text + process_values(text, values),
+                 "# HELP unset \n# TYPE unset gauge\n"
+                 "# HELP odd \n# TYPE odd gauge\nodd NaN\n") == 0);
     free((char *)text);
     prom_collector_registry_destroy(PROM_COLLECTOR_REGISTRY_DEFAULT);
 }
@@ -163,7 +346,8 @@ static void plugin_http(void) {
     size_t len = fread(answer, 1, sizeof(answer) - 1, pipe);
     int status = pclose(pipe);
     MHD_stop_daemon(daemon);
-    CHECK(status == 0 && len == strlen(page) && strcmp(answer, page) == 0);
+    CHECK(status == 0 && len == strlen(answer));
+    check_page(answer);
 }
 
 static void test_promhttp_serves_the_page(void) {
@@ -192,8 +376,9 @@ static void plugin_collector(void) {
     CHECK(prom_collector_registry_register_collector(registry, collector) == 0);
     CHECK(prom_collector_registry_register_collector(registry, collector) == 1);
     CHECK(prom_collector_registry_enable_process_metrics(registry) == 0);
-    CHECK(prom_collector_registry_register_collector(registry,
-                                                     prom_collector_process_new(NULL, NULL)) == 0);
+    prom_collector_t *process = prom_collector_process_new(NULL, NULL);
+    CHECK(prom_collector_registry_register_collector(registry, process) == 1);
+    CHECK(prom_collector_destroy(process) == 0);
     CHECK(waap_flush(60000));
     promhttp_set_active_collector_registry(registry);
     CHECK(promhttp_get_active_collector_registry() == registry);

@@ -97,7 +97,8 @@ PROM_API int prom_metric_sample_histogram_observe(prom_metric_sample_histogram_t
 typedef prom_map_t *prom_collect_fn(prom_collector_t *self);
 
 PROM_API prom_collector_t *prom_collector_new(const char *name);
-/* Empty: the exporter itself measures the processes of its node. */
+/* The process_* families of the page, of this process or of such files; the exporter does not get
+ * them, as it measures the processes of its node itself. The default registry has them. */
 PROM_API prom_collector_t *prom_collector_process_new(const char *limits_path,
                                                       const char *stat_path);
 PROM_API int prom_collector_destroy(prom_collector_t *self);
