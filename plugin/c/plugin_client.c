@@ -2,21 +2,23 @@
 #include "plugin_client.h"
 
 #include <errno.h>
+#include <link.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "plugin_metric.h"
 #include "plugin_param.h"
 #include "plugin_session.h"
-#include "plugin_thread.h"
 #include "plugin_wake.h"
 
-enum { MAX_COLLECTS = 8, EXIT_MS = 1000, BLIND_MS = 50 };
+enum { MAX_COLLECTS = 8, EXIT_MS = 1000, BLIND_MS = 50, LEAST_STACK = 256 * 1024 };
 
 pthread_mutex_t waap_lock = PTHREAD_MUTEX_INITIALIZER;
 atomic_bool waap_running;
@@ -217,9 +219,56 @@ static bool client_ends(void) {
     return ends;
 }
 
+static int add_thread_local(struct dl_phdr_info *object, size_t size, void *total) {
+    (void)size;
+    for (size_t i = 0; i < object->dlpi_phnum; i++) {
+        if (object->dlpi_phdr[i].p_type == PT_TLS) {
+            *(size_t *)total += object->dlpi_phdr[i].p_memsz + object->dlpi_phdr[i].p_align;
+        }
+    }
+    return 0;
+}
+
+/* The program's thread-local variables lie on every stack, and may be larger. */
+static int start_with(size_t size, pthread_t *ret_thread, void *(*run)(void *)) {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    dl_iterate_phdr(add_thread_local, &size);
+    pthread_attr_setstacksize(&attributes, size);
+    int r = pthread_create(ret_thread, &attributes, run, NULL);
+    pthread_attr_destroy(&attributes);
+    return r;
+}
+
+static size_t usual_size(void) {
+    pthread_attr_t attributes;
+    size_t size;
+    pthread_attr_init(&attributes);
+    pthread_attr_getstacksize(&attributes, &size);
+    pthread_attr_destroy(&attributes);
+    return size < LEAST_STACK ? LEAST_STACK : size;
+}
+
+/* The application's functions are called on it and find what other threads have: memory is taken as
+ * it is used. But where memory is bounded (ulimit -v), a small stack is better than no thread. */
+static int start_thread(pthread_t *ret_thread, void *(*run)(void *)) {
+    int r = start_with(usual_size(), ret_thread, run);
+    return r == EAGAIN || r == ENOMEM ? start_with(LEAST_STACK, ret_thread, run) : r;
+}
+
+/* Its locale and its name. */
+static void dress_thread(void) {
+    /* Numbers on the wire have a point, whatever the application's locale. */
+    locale_t plain = newlocale(LC_ALL_MASK, "C", NULL);
+    if (plain != NULL) {
+        uselocale(plain);
+    }
+    prctl(PR_SET_NAME, "waap-plugin");
+}
+
 static void *client_run(void *unused) {
     (void)unused;
-    waap_thread_dress();
+    dress_thread();
     struct pollfd fds[2] = {{.events = POLLIN}};
     while (!client_ends()) {
         bool may_call = enter_application();
@@ -414,7 +463,7 @@ void waap_client_start(void) {
     if (!client.has_thread && !client.ending && client.settings.socket != NULL &&
         client.settings.plugin != NULL) {
         waap_wake_open();
-        client.has_thread = waap_thread_start(&client.thread, client_run) == 0;
+        client.has_thread = start_thread(&client.thread, client_run) == 0;
     }
     /* Also where it failed: the next metric or flush, not each record, tries again. */
     atomic_store(&waap_running, true);

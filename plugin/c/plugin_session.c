@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "plugin_json.h"
 #include "plugin_line.h"
-#include "plugin_link.h"
 
 enum {
+    MAX_LINE = 64 * 1024,   /* that is understood, and what is read before others have their turn */
     CHUNK = 64 * 1024,      /* bytes on their way at a time */
     STABLE_MS = 1000,       /* a connection that has lasted is worth a quick second try */
     REFUSED_WAIT_MS = 5000, /* a series that was refused is offered again */
@@ -22,8 +25,125 @@ enum {
     MAX_ERRORS = 16,        /* kept for the application */
 };
 
+/* One connection to the exporter; no call waits. */
+struct link {
+    int fd;      /* -1: none */
+    ino_t inode; /* of the socket */
+    struct waap_text out;
+    size_t n_sent; /* bytes of `out` that are gone */
+    char *in;
+    size_t in_len;
+};
+
+static int link_open(struct link *link, const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    if (len >= sizeof(address.sun_path)) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(address.sun_path, path, len + 1);
+    link->in = link->in != NULL ? link->in : malloc(MAX_LINE);
+    if (link->in == NULL) {
+        return -ENOMEM;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -errno;
+    }
+    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    struct stat st;
+    link->inode = fstat(fd, &st) == 0 ? st.st_ino : 0;
+    link->fd = fd;
+    return 0;
+}
+
+/* Whether the descriptor still is our socket: a program that turns into a daemon may have closed
+ * all it found, and opened others. One that is not is left alone. */
+static bool link_check(struct link *link) {
+    struct stat st;
+    bool ours = fstat(link->fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == link->inode;
+    if (!ours) {
+        link->fd = -1;
+    }
+    return ours;
+}
+
+/* Drops the connection and what was on its way. */
+static void link_close(struct link *link) {
+    if (link->fd >= 0 && link_check(link)) {
+        close(link->fd);
+    }
+    link->fd = -1;
+    link->in_len = 0;
+    link->n_sent = 0;
+    waap_text_finish(&link->out);
+}
+
+static void link_finish(struct link *link) {
+    link_close(link);
+    free(link->in);
+    link->in = NULL;
+}
+
+static bool link_full(const struct link *link) {
+    return link->n_sent < link->out.len;
+}
+
+static int link_send(struct link *link) {
+    while (link_full(link)) {
+        ssize_t n = send(link->fd, link->out.data + link->n_sent, link->out.len - link->n_sent,
+                         MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return errno == EAGAIN ? 0 : -errno;
+        }
+        link->n_sent += (size_t)n;
+    }
+    link->n_sent = 0;
+    link->out.len = 0;
+    return 0;
+}
+
+/* Hands over the complete lines and keeps the rest for later. */
+static int split_lines(struct link *link, void (*take)(char *line)) {
+    char *line = link->in;
+    char *end = link->in + link->in_len;
+    for (;;) {
+        char *newline = memchr(line, '\n', (size_t)(end - line));
+        if (newline == NULL) {
+            break;
+        }
+        *newline = '\0';
+        take(line);
+        line = newline + 1;
+    }
+    link->in_len = (size_t)(end - line);
+    memmove(link->in, line, link->in_len);
+    return link->in_len < MAX_LINE ? 0 : -EMSGSIZE;
+}
+
+static int link_receive(struct link *link, void (*take)(char *line)) {
+    ssize_t n = recv(link->fd, link->in + link->in_len, MAX_LINE - link->in_len, 0);
+    if (n < 0) {
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    }
+    if (n == 0) {
+        return -EPIPE;
+    }
+    link->in_len += (size_t)n;
+    return split_lines(link, take);
+}
+
+/* ---- the session ---- */
+
 static struct {
-    struct waap_link link;
+    struct link link;
     uint64_t start;
     unsigned seed;
     uint64_t opened_ms;
@@ -92,7 +212,7 @@ char *waap_session_take_error(void) {
 }
 
 static void session_forget(void) {
-    waap_link_close(&session.link);
+    link_close(&session.link);
     session.in_round = false;
     session.sent = 0;
     session.stats.connected = false;
@@ -107,7 +227,7 @@ static void drop_errors(void) {
 
 void waap_session_end(void) {
     session_forget();
-    waap_link_finish(&session.link);
+    link_finish(&session.link);
     drop_errors();
 }
 
@@ -265,7 +385,7 @@ static void session_compose(const struct waap_settings *settings, uint64_t now_m
 }
 
 static int session_open(const struct waap_settings *settings, uint64_t now_ms) {
-    int r = waap_link_open(&session.link, settings->socket);
+    int r = link_open(&session.link, settings->socket);
     if (r < 0 && r != session.open_fault) {
         char subject[160];
         snprintf(subject, sizeof(subject), "connect %.120s: ", settings->socket);
@@ -298,18 +418,18 @@ static int session_work(const struct waap_settings *settings, uint64_t now_ms) {
             return r;
         }
     }
-    if (!waap_link_check(&session.link)) {
+    if (!link_check(&session.link)) {
         return -EBADF;
     }
-    int r = waap_link_receive(&session.link, take_line);
+    int r = link_receive(&session.link, take_line);
     do {
-        r = r < 0 ? r : waap_link_send(&session.link);
-        if (r < 0 || waap_link_full(&session.link)) {
+        r = r < 0 ? r : link_send(&session.link);
+        if (r < 0 || link_full(&session.link)) {
             return r;
         }
         session_compose(settings, now_ms);
         r = session.link.out.failed ? -1 : 0;
-    } while (r < 0 || waap_link_full(&session.link) || session.in_round || round_due(now_ms));
+    } while (r < 0 || link_full(&session.link) || session.in_round || round_due(now_ms));
     return 0;
 }
 
@@ -327,7 +447,7 @@ int waap_session_turn(const struct waap_settings *settings, uint64_t now_ms) {
 }
 
 int waap_session_fd(bool *ret_full) {
-    *ret_full = waap_link_full(&session.link);
+    *ret_full = link_full(&session.link);
     return session.link.fd;
 }
 
