@@ -11,42 +11,20 @@ static char *skip_spaces(char *at) {
     return at + strspn(at, " \t\r\n");
 }
 
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Four hexadecimal digits, -1 where they are not. */
 static int32_t read_hex4(const char *at) {
-    int32_t code = 0;
-    for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(at[i]);
-        if (digit < 0) {
-            return -1;
-        }
-        code = code * 16 + digit;
-    }
-    return code;
+    char digits[5] = "";
+    memcpy(digits, at, strspn(at, "0123456789abcdefABCDEF") < 4 ? 0 : 4);
+    return digits[0] != '\0' ? (int32_t)strtol(digits, NULL, 16) : -1;
 }
 
 static char *put_utf8(char *to, uint32_t code) {
-    if (code < 0x80) {
-        *to++ = (char)code;
-    } else if (code < 0x800) {
-        *to++ = (char)(0xc0 | code >> 6);
-        *to++ = (char)(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        *to++ = (char)(0xe0 | code >> 12);
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (char)(0x80 | (code & 0x3f));
-    } else {
-        *to++ = (char)(0xf0 | code >> 18);
-        *to++ = (char)(0x80 | (code >> 12 & 0x3f));
-        *to++ = (char)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (char)(0x80 | (code & 0x3f));
+    static const unsigned char leads[] = {0, 0xc0, 0xe0, 0xf0};
+    int more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000);
+    *to++ = (char)(leads[more] | code >> 6 * more);
+    while (more > 0) {
+        more--;
+        *to++ = (char)(0x80 | (code >> 6 * more & 0x3f));
     }
     return to;
 }

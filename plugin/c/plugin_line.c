@@ -120,11 +120,11 @@ void waap_line_metric(struct waap_text *out, struct waap_metric *metric) {
 static void add_param_value(struct waap_text *out, const char *name, const struct waap_param *param,
                             double number, const char *text) {
     waap_text_puts(out, name);
-    if (param->type == WAAP_STRING) {
+    if (param->spec.type == WAAP_STRING) {
         waap_text_json(out, text);
-    } else if (param->type == WAAP_ENUM) {
-        waap_text_json(out, param->values[(size_t)number]);
-    } else if (param->type == WAAP_BOOL) {
+    } else if (param->spec.type == WAAP_ENUM) {
+        waap_text_json(out, param->spec.values[(size_t)number]);
+    } else if (param->spec.type == WAAP_BOOL) {
         waap_text_puts(out, number != 0 ? "true" : "false");
     } else {
         waap_text_number(out, number);
@@ -136,28 +136,28 @@ void waap_line_param(struct waap_text *out, struct waap_param *param) {
         [WAAP_INT] = "int",       [WAAP_FLOAT] = "float", [WAAP_BOOL] = "bool",
         [WAAP_STRING] = "string", [WAAP_ENUM] = "enum",
     };
-    add_field(out, "{\"param\":", param->name);
-    add_field(out, ",\"type\":", types[param->type]);
-    add_param_value(out, ",\"default\":", param, param->number, param->text);
+    add_field(out, "{\"param\":", param->spec.name);
+    add_field(out, ",\"type\":", types[param->spec.type]);
+    add_param_value(out, ",\"default\":", param, param->spec.number, param->spec.text);
     /* JSON has no infinities: without a bound there is none. */
-    bool ranged = param->min < param->max;
-    if (ranged && isfinite(param->min)) {
-        add_number(out, ",\"min\":", param->min);
+    bool ranged = param->spec.min < param->spec.max;
+    if (ranged && isfinite(param->spec.min)) {
+        add_number(out, ",\"min\":", param->spec.min);
     }
-    if (ranged && isfinite(param->max)) {
-        add_number(out, ",\"max\":", param->max);
+    if (ranged && isfinite(param->spec.max)) {
+        add_number(out, ",\"max\":", param->spec.max);
     }
-    if (param->step > 0) {
-        add_number(out, ",\"step\":", param->step);
+    if (param->spec.step > 0) {
+        add_number(out, ",\"step\":", param->spec.step);
     }
-    for (size_t i = 0; param->values != NULL && param->values[i] != NULL; i++) {
-        add_field(out, i == 0 ? ",\"values\":[" : ",", param->values[i]);
+    for (size_t i = 0; param->spec.values != NULL && param->spec.values[i] != NULL; i++) {
+        add_field(out, i == 0 ? ",\"values\":[" : ",", param->spec.values[i]);
     }
-    if (param->values != NULL) {
+    if (param->spec.values != NULL) {
         waap_text_puts(out, "]");
     }
-    add_field(out, ",\"unit\":", param->unit);
-    add_field(out, ",\"help\":", param->help);
+    add_field(out, ",\"unit\":", param->spec.unit);
+    add_field(out, ",\"help\":", param->spec.help);
     waap_text_puts(out, "}\n");
     param->declared = true;
 }
@@ -165,7 +165,7 @@ void waap_line_param(struct waap_text *out, struct waap_param *param) {
 void waap_line_applied(struct waap_text *out, struct waap_param *param) {
     param->reported = true;
     param->reported_version = atomic_load(&param->version);
-    add_field(out, "{\"param\":", param->name);
+    add_field(out, "{\"param\":", param->spec.name);
     add_param_value(out, ",\"applied\":", param, atomic_load(&param->value), param->value_text);
     waap_text_puts(out, "}\n");
 }

@@ -16,21 +16,23 @@ enum { MAX_PARAMS = 100, MAX_VALUES = 100, MAX_TEXT = 4096 };
 struct waap_param *waap_params;
 
 static void param_destroy(struct waap_param *param) {
-    for (size_t i = 0; param->values != NULL && param->values[i] != NULL; i++) {
-        free(param->values[i]);
+    for (size_t i = 0; param->spec.values != NULL && param->spec.values[i] != NULL; i++) {
+        free((char *)param->spec.values[i]);
     }
-    free(param->values);
-    free(param->name);
-    free(param->help);
-    free(param->unit);
-    free(param->text);
+    free((char **)param->spec.values);
+    free((char *)param->spec.name);
+    free((char *)param->spec.help);
+    free((char *)param->spec.unit);
+    free((char *)param->spec.text);
     free(param->value_text);
     free(param);
 }
 
-static bool copy_text(const char *from, char **to) {
-    *to = from == NULL ? NULL : strndup(from, MAX_TEXT);
-    return from == NULL || *to != NULL;
+/* Makes a text the caller's own. */
+static bool own_text(const char **text) {
+    const char *from = *text;
+    *text = from == NULL ? NULL : strndup(from, MAX_TEXT);
+    return from == NULL || *text != NULL;
 }
 
 static bool copy_values(struct waap_param *param, const char *const *from) {
@@ -42,19 +44,20 @@ static bool copy_values(struct waap_param *param, const char *const *from) {
         errno = EINVAL;
         return false;
     }
-    param->values = calloc(n + 1, sizeof(*param->values));
-    for (size_t i = 0; param->values != NULL && i < n; i++) {
-        if (!copy_text(from[i], &param->values[i])) {
-            return false;
-        }
+    const char **values = calloc(n + 1, sizeof(*values));
+    param->spec.values = values;
+    bool good = values != NULL;
+    for (size_t i = 0; good && i < n; i++) {
+        values[i] = from[i];
+        good = own_text(&values[i]);
     }
-    return param->values != NULL;
+    return good;
 }
 
 /* The index of an enum's value, -1: none of them. */
 static int value_index(const struct waap_param *param, const char *text) {
-    for (int i = 0; param->values[i] != NULL; i++) {
-        if (strcmp(param->values[i], text) == 0) {
+    for (int i = 0; param->spec.values[i] != NULL; i++) {
+        if (strcmp(param->spec.values[i], text) == 0) {
             return i;
         }
     }
@@ -66,24 +69,26 @@ static const char *number_fault(const struct waap_param *param, double number) {
         return "is not a number";
     }
     /* Beyond 2^53 every number is whole, but not every whole number a double. */
-    if (param->type == WAAP_INT && (fabs(number) > 0x1p53 || number != (double)(int64_t)number)) {
+    if (param->spec.type == WAAP_INT &&
+        (fabs(number) > 0x1p53 || number != (double)(int64_t)number)) {
         return "is not a whole number";
     }
-    if (param->type == WAAP_BOOL && number != 0 && number != 1) {
+    if (param->spec.type == WAAP_BOOL && number != 0 && number != 1) {
         return "is neither true nor false";
     }
-    bool ranged = param->min < param->max;
-    return ranged && (number < param->min || number > param->max) ? "is out of range" : NULL;
+    bool ranged = param->spec.min < param->spec.max;
+    return ranged && (number < param->spec.min || number > param->spec.max) ? "is out of range"
+                                                                            : NULL;
 }
 
 /* The exporter looks more closely, and says so; this is for what is clearly beside them. Without
  * the library of mathematics, which a plugin need not link. */
 static bool is_on_step(const struct waap_param *param, double number) {
-    if (param->step == 0) { /* a program may have divisions by it end it */
+    if (param->spec.step == 0) { /* a program may have divisions by it end it */
         return true;
     }
-    bool bounded = param->min < param->max && isfinite(param->min);
-    double steps = (number - (bounded ? param->min : 0)) / param->step;
+    bool bounded = param->spec.min < param->spec.max && isfinite(param->spec.min);
+    double steps = (number - (bounded ? param->spec.min : 0)) / param->spec.step;
     if (!(steps > -1e15 && steps < 1e15)) {
         return true;
     }
@@ -91,28 +96,33 @@ static bool is_on_step(const struct waap_param *param, double number) {
     return beside > -0.02 && beside < 0.02;
 }
 
-static bool param_set_default(struct waap_param *param, const struct waap_param_spec *spec) {
-    bool textual = spec->type == WAAP_STRING || spec->type == WAAP_ENUM;
-    if (textual && spec->text == NULL) {
+static bool is_textual(const struct waap_param_spec *spec) {
+    return spec->type == WAAP_STRING || spec->type == WAAP_ENUM;
+}
+
+static bool param_set_default(struct waap_param *param, const char *const *values) {
+    bool textual = is_textual(&param->spec);
+    if ((textual && param->spec.text == NULL) ||
+        (param->spec.type == WAAP_ENUM && values == NULL)) {
         errno = EINVAL;
         return false;
     }
-    if (spec->type == WAAP_STRING) {
-        return copy_text(spec->text, &param->text) && copy_text(spec->text, &param->value_text);
+    if (param->spec.type == WAAP_STRING) {
+        param->value_text = strdup(param->spec.text);
+        return param->value_text != NULL;
     }
-    if (spec->type == WAAP_ENUM) {
-        if (spec->values == NULL || !copy_values(param, spec->values)) {
-            errno = spec->values == NULL ? EINVAL : errno;
+    if (param->spec.type == WAAP_ENUM) {
+        if (!copy_values(param, values)) {
             return false;
         }
-        param->number = value_index(param, spec->text);
+        param->spec.number = value_index(param, param->spec.text);
     }
-    if (number_fault(param, param->number) != NULL || (textual && param->number < 0) ||
-        !is_on_step(param, param->number)) {
+    if (number_fault(param, param->spec.number) != NULL || (textual && param->spec.number < 0) ||
+        !is_on_step(param, param->spec.number)) {
         errno = EINVAL;
         return false;
     }
-    atomic_store(&param->value, param->number);
+    atomic_store(&param->value, param->spec.number);
     return true;
 }
 
@@ -128,15 +138,16 @@ static struct waap_param *param_create(const struct waap_param_spec *spec) {
     if (param == NULL) {
         return NULL;
     }
-    param->type = spec->type;
-    param->number = spec->number;
-    param->min = spec->min;
-    param->max = spec->max;
-    param->step = spec->step;
-    param->on_change = spec->on_change;
-    param->data = spec->data;
-    if (!copy_text(spec->name, &param->name) || !copy_text(spec->help, &param->help) ||
-        !copy_text(spec->unit, &param->unit) || !param_set_default(param, spec)) {
+    param->spec = *spec;
+    param->spec.values = NULL;
+    param->spec.text = is_textual(spec) ? spec->text : NULL;
+    const char **texts[] = {&param->spec.name, &param->spec.help, &param->spec.unit,
+                            &param->spec.text};
+    bool good = true;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        good = own_text(texts[i]) && good; /* each: what is not ours is not freed */
+    }
+    if (!good || !param_set_default(param, spec->values)) {
         param_destroy(param);
         return NULL;
     }
@@ -155,7 +166,7 @@ static struct waap_param *param_new(const struct waap_param_spec *spec) {
     struct waap_param **end = &waap_params;
     for (; *end != NULL; end = &(*end)->next) {
         n++;
-        error = strcmp((*end)->name, param->name) == 0 ? EEXIST : error;
+        error = strcmp((*end)->spec.name, param->spec.name) == 0 ? EEXIST : error;
     }
     error = error == 0 && n >= MAX_PARAMS ? ENOSPC : error;
     if (error == 0) {
@@ -181,7 +192,7 @@ struct waap_param *waap_param_new(const struct waap_param_spec *spec) {
 }
 
 static const char *turn_text(struct waap_param *param, const char *text) {
-    if (param->type == WAAP_ENUM) {
+    if (param->spec.type == WAAP_ENUM) {
         int index = value_index(param, text);
         if (index < 0) {
             return "is none of its values";
@@ -203,10 +214,10 @@ static bool is_applied(struct waap_param *param, const struct waap_json_value *v
     if (atomic_load(&param->version) != atomic_load(&param->applied)) {
         return false;
     }
-    if (param->type == WAAP_STRING) {
+    if (param->spec.type == WAAP_STRING) {
         return strcmp(param->value_text, value->text) == 0;
     }
-    double number = param->type == WAAP_ENUM ? value_index(param, value->text) : value->number;
+    double number = param->spec.type == WAAP_ENUM ? value_index(param, value->text) : value->number;
     return atomic_load(&param->value) == number;
 }
 
@@ -216,7 +227,7 @@ const char *waap_param_turn(struct waap_param *param, const struct waap_json_val
         [WAAP_BOOL] = WAAP_JSON_BOOL,  [WAAP_STRING] = WAAP_JSON_TEXT,
         [WAAP_ENUM] = WAAP_JSON_TEXT,
     };
-    if (value->type != wanted[param->type]) {
+    if (value->type != wanted[param->spec.type]) {
         return "is of another type";
     }
     if (is_applied(param, value)) {
@@ -233,7 +244,7 @@ const char *waap_param_turn(struct waap_param *param, const struct waap_json_val
         atomic_store(&param->value, value->number);
     }
     atomic_fetch_add(&param->version, 1);
-    param->to_call = param->on_change != NULL;
+    param->to_call = param->spec.on_change != NULL;
     return NULL;
 }
 
@@ -246,7 +257,7 @@ void waap_params_call(void) {
         param->to_call = false;
         unsigned version = atomic_load(&param->version);
         pthread_mutex_unlock(&waap_lock);
-        param->on_change(param, param->data);
+        param->spec.on_change(param, param->spec.data);
         pthread_mutex_lock(&waap_lock);
         atomic_store(&param->applied, version);
         waap_wake_up(); /* to report it at once */
@@ -263,7 +274,7 @@ void waap_params_forget(void) {
 
 /* Notes that the application has the value, and lets the exporter know soon. */
 static void param_seen(struct waap_param *param, unsigned version) {
-    if (param->on_change == NULL && atomic_load(&param->applied) != version) {
+    if (param->spec.on_change == NULL && atomic_load(&param->applied) != version) {
         atomic_store(&param->applied, version);
         waap_wake_up();
     }
@@ -271,7 +282,8 @@ static void param_seen(struct waap_param *param, unsigned version) {
 
 static double param_read(struct waap_param *param, bool textual) {
     waap_client_ensure();
-    if (param == NULL || (param->type == WAAP_ENUM) != textual || param->type == WAAP_STRING) {
+    if (param == NULL || (param->spec.type == WAAP_ENUM) != textual ||
+        param->spec.type == WAAP_STRING) {
         return 0;
     }
     unsigned version = atomic_load(&param->version);
@@ -293,10 +305,10 @@ bool waap_get_bool(struct waap_param *param) {
 }
 
 const char *waap_get_enum(struct waap_param *param) {
-    if (param == NULL || param->type != WAAP_ENUM) {
+    if (param == NULL || param->spec.type != WAAP_ENUM) {
         return "";
     }
-    return param->values[(size_t)param_read(param, true)];
+    return param->spec.values[(size_t)param_read(param, true)];
 }
 
 static size_t copy_out(const char *from, char *text, size_t size) {
@@ -311,7 +323,7 @@ static size_t copy_out(const char *from, char *text, size_t size) {
 
 size_t waap_get_string(struct waap_param *param, char *text, size_t size) {
     waap_client_ensure();
-    if (param == NULL || param->type != WAAP_STRING) {
+    if (param == NULL || param->spec.type != WAAP_STRING) {
         return copy_out(waap_get_enum(param), text, size);
     }
     pthread_mutex_lock(&waap_lock);

@@ -9,16 +9,8 @@
 
 /* A knob. Numbers are read with no lock; all else changes under waap_lock only. */
 struct waap_param {
-    enum waap_param_type type;
-    char *name;
-    char *help;
-    char *unit;
-    double number; /* the default; an enum's is its index */
-    double min, max, step;
-    char *text;    /* the default of a string */
-    char **values; /* of an enum, NULL at the end */
-    void (*on_change)(struct waap_param *param, void *data);
-    void *data;
+    struct waap_param_spec
+        spec; /* with texts of its own; an enum's number is its default's index */
     struct waap_param *next;
 
     _Atomic double value; /* of an int, float or bool; an enum's index */

@@ -271,7 +271,7 @@ static void metric_refused(const char *name) {
 static void param_asked(const char *name, const struct waap_json_value *value) {
     const char *fault = "is not known";
     for (struct waap_param *param = waap_params; param != NULL; param = param->next) {
-        if (strcmp(param->name, name) == 0) {
+        if (strcmp(param->spec.name, name) == 0) {
             fault = waap_param_turn(param, value);
         }
     }

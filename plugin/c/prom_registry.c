@@ -19,6 +19,16 @@ static uint64_t n_rounds; /* of collect functions; guarded by both locks, one is
 static struct prom_collector_registry *registries;
 static struct prom_collector_registry *active; /* what promhttp serves, NULL: the default */
 
+/* In each list an item appears once at most. */
+#define LIST_REMOVE(list, item)                                                                    \
+    do {                                                                                           \
+        __typeof__(list) *at = &(list);                                                            \
+        while (*at != NULL && *at != (item)) {                                                     \
+            at = &(*at)->next;                                                                     \
+        }                                                                                          \
+        *at = *at != NULL ? (item)->next : NULL;                                                   \
+    } while (0)
+
 /* ---- collectors ---- */
 
 prom_collector_t *prom_collector_new(const char *name) {
@@ -47,26 +57,11 @@ prom_collector_t *prom_collector_process_new(const char *limits_path, const char
 
 void waap_prom_leave(struct prom_metric *metric) {
     pthread_mutex_lock(&waap_prom_lock);
-    struct prom_metric **at = metric->collector != NULL ? &metric->collector->metrics : NULL;
-    while (at != NULL && *at != metric) {
-        at = &(*at)->next;
-    }
-    if (at != NULL) {
-        *at = metric->next;
+    if (metric->collector != NULL) {
+        LIST_REMOVE(metric->collector->metrics, metric);
     }
     metric->collector = NULL;
     pthread_mutex_unlock(&waap_prom_lock);
-}
-
-static void collector_leave(struct prom_collector *collector) {
-    struct prom_collector **at =
-        collector->registry != NULL ? &collector->registry->collectors : NULL;
-    while (at != NULL && *at != collector) {
-        at = &(*at)->next;
-    }
-    if (at != NULL) {
-        *at = collector->next;
-    }
 }
 
 int prom_collector_destroy(prom_collector_t *self) {
@@ -75,7 +70,9 @@ int prom_collector_destroy(prom_collector_t *self) {
     }
     pthread_mutex_lock(&calls_lock);
     pthread_mutex_lock(&waap_prom_lock);
-    collector_leave(self);
+    if (self->registry != NULL) {
+        LIST_REMOVE(self->registry->collectors, self);
+    }
     while (self->metrics != NULL) {
         waap_prom_destroy(self->metrics);
     }
@@ -218,13 +215,7 @@ int prom_collector_registry_destroy(prom_collector_registry_t *self) {
     }
     pthread_mutex_lock(&calls_lock);
     pthread_mutex_lock(&waap_prom_lock);
-    struct prom_collector_registry **at = &registries;
-    while (*at != NULL && *at != self) {
-        at = &(*at)->next;
-    }
-    if (*at != NULL) {
-        *at = self->next;
-    }
+    LIST_REMOVE(registries, self);
     while (self->collectors != NULL) {
         prom_collector_destroy(self->collectors);
     }
