@@ -12,32 +12,20 @@
 
 enum { MAX_FDS, MEMORY_MAX, CPU, MEMORY, RESIDENT, START, OPEN_FDS, N_FAMILIES };
 
-/* Unlimited is infinite. */
-static void read_limits(const char *path, double *values) {
+/* Reads a number from the line of a file that has the format, else leaves `value` alone. False: no
+ * such file. */
+static bool scan(const char *path, const char *format, double *value) {
     char line[256];
-    FILE *file = fopen(path != NULL ? path : "/proc/self/limits", "re");
-    if (file == NULL) {
-        return;
+    FILE *file = fopen(path, "re");
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        sscanf(line, format, value);
     }
-    values[MAX_FDS] = values[MEMORY_MAX] = INFINITY;
-    while (fgets(line, sizeof(line), file) != NULL) {
-        sscanf(line, "Max open files %lf", &values[MAX_FDS]);
-        sscanf(line, "Max address space %lf", &values[MEMORY_MAX]);
-    }
-    fclose(file);
+    return file != NULL && fclose(file) == 0;
 }
 
-static double boot_time(void) {
-    double seconds = NAN;
-    char line[256];
-    FILE *file = fopen("/proc/stat", "re");
-    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
-        sscanf(line, "btime %lf", &seconds);
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-    return seconds;
+static double read_limit(const char *path, const char *format) {
+    double value = INFINITY; /* "unlimited" */
+    return scan(path != NULL ? path : "/proc/self/limits", format, &value) ? value : NAN;
 }
 
 /* The second field, the name, may contain anything and ends at the last parenthesis. */
@@ -58,7 +46,9 @@ static void read_stat(const char *path, double *values) {
         values[CPU] = (user + system) / ticks;
         values[MEMORY] = size;
         values[RESIDENT] = pages * (double)sysconf(_SC_PAGESIZE);
-        values[START] = boot_time() + start / ticks;
+        double boot = NAN;
+        scan("/proc/stat", "btime %lf", &boot);
+        values[START] = boot + start / ticks;
     }
 }
 
@@ -93,7 +83,8 @@ void waap_prom_put_process(FILE *out, const struct prom_collector *collector) {
     for (size_t i = 0; i < N_FAMILIES; i++) {
         values[i] = NAN;
     }
-    read_limits(collector->limits_path, values);
+    values[MAX_FDS] = read_limit(collector->limits_path, "Max open files %lf");
+    values[MEMORY_MAX] = read_limit(collector->limits_path, "Max address space %lf");
     read_stat(collector->stat_path, values);
     count_fds(values);
     for (size_t i = 0; i < N_FAMILIES; i++) {
