@@ -103,7 +103,7 @@ static struct prom_metric *metric_new(enum waap_type type, const char *name, con
                 copy_keys(metric, n_keys, keys) &&
                 (type != WAAP_HISTOGRAM ||
                  copy_bounds(metric, buckets != NULL ? buckets : prom_histogram_default_buckets));
-    if (good && n_keys == 0) {
+    if (good && metric->n_keys == 0) {
         const char *no_values[1] = {NULL};
         metric->series = series_of(metric, no_values);
         good = metric->series != NULL;

@@ -291,6 +291,7 @@ static void plugin_of_another_type(void) {
     CHECK(prom_gauge_destroy(same) == 0);
     prom_counter_t *again = prom_counter_new("thing", "", 0, NULL);
     CHECK(value_of(prom_metric_sample_from_labels(again, NULL)) == 0);
+    CHECK(prom_counter_destroy(again) == 0);
 }
 
 static void test_created_again_it_may_have_another_type(void) {
