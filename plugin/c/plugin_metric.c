@@ -35,16 +35,14 @@ static bool labels_take(const char *const *labels, struct label *table, size_t *
     size_t n = 0;
     size_t len = 0;
     for (; labels[2 * n] != NULL; n++) {
-        if (n == MAX_LABELS || labels[2 * n][0] == '\0' || labels[2 * n + 1] == NULL) {
+        const char *name = labels[2 * n], *value = labels[2 * n + 1];
+        bool good = n < MAX_LABELS && name[0] != '\0' && value != NULL;
+        len += good ? strlen(name) + strlen(value) : 0;
+        if (!good || len > MAX_TEXT) {
             errno = EINVAL;
             break;
         }
-        len += strlen(labels[2 * n]) + strlen(labels[2 * n + 1]);
-        if (len > MAX_TEXT) {
-            errno = EINVAL;
-            break;
-        }
-        table[n] = (struct label){waap_text_name(labels[2 * n], false), labels[2 * n + 1]};
+        table[n] = (struct label){waap_text_name(name, false), value};
         if (table[n].name == NULL) {
             break;
         }

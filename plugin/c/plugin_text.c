@@ -57,29 +57,20 @@ void waap_text_number(struct waap_text *text, double value) {
 /* The length of the UTF-8 sequence at `at`, 0 where there is none. The string's end is no
  * continuation byte, so nothing beyond it is read. */
 static size_t utf8_length(const unsigned char *at) {
-    static const struct {
-        unsigned char first, last, low, high; /* of the first byte, of the second */
-        size_t length;
-    } forms[] = {
-        {0x01, 0x7f, 0x00, 0xff, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (at[0] < forms[i].first || at[0] > forms[i].last) {
-            continue;
-        }
-        if (at[1] < forms[i].low || at[1] > forms[i].high) {
+    static const unsigned char firsts[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5}; /* of each length */
+    size_t n = 1;
+    while (n < sizeof(firsts) && at[0] >= firsts[n]) {
+        n++;
+    }
+    n = at[0] < 0x80 ? 1 : at[0] < 0xc2 || n == sizeof(firsts) ? 0 : n;
+    for (size_t k = 1; k < n; k++) {
+        if ((at[k] & 0xc0) != 0x80) {
             return 0;
         }
-        for (size_t k = 2; k < forms[i].length; k++) {
-            if ((at[k] & 0xc0) != 0x80) {
-                return 0;
-            }
-        }
-        return forms[i].length;
     }
-    return 0;
+    bool overlong = (at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xf0 && at[1] < 0x90);
+    bool no_character = (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf4 && at[1] > 0x8f);
+    return overlong || no_character ? 0 : n;
 }
 
 void waap_text_json(struct waap_text *text, const char *string) {
