@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "plugin_metric.h"
 #include "plugin_param.h"
 #include "plugin_session.h"
-#include "plugin_wake.h"
 
 enum { MAX_COLLECTS = 8, EXIT_MS = 1000, BLIND_MS = 50, LEAST_STACK = 256 * 1024 };
 
@@ -44,6 +45,79 @@ static struct {
     } collects[MAX_COLLECTS];
     size_t n_collects;
 } client;
+
+/* The pair of sockets by which others wake the thread out of poll(): writing to a pipe whose other
+ * end is closed raises SIGPIPE. A program that turns into a daemon may close all descriptors it
+ * finds and open others under their numbers: those are left alone. */
+struct end {
+    atomic_int fd; /* -1: none */
+    _Atomic ino_t inode;
+};
+
+static struct end read_end = {.fd = -1}, write_end = {.fd = -1};
+
+/* The descriptor of an end, -1 where it is not ours any more. */
+static int end_fd(struct end *end) {
+    struct stat st;
+    int fd = atomic_load(&end->fd);
+    bool ours = fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+                st.st_ino == atomic_load(&end->inode);
+    return ours ? fd : -1;
+}
+
+static void end_close(struct end *end) {
+    int fd = end_fd(end);
+    atomic_store(&end->fd, -1);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void end_set(struct end *end, int fd) {
+    struct stat st;
+    atomic_store(&end->inode, fstat(fd, &st) == 0 ? st.st_ino : 0);
+    atomic_store(&end->fd, fd);
+}
+
+static void wake_close(void) {
+    end_close(&read_end);
+    end_close(&write_end);
+}
+
+/* Where to wait for POLLIN; opens the pair where it is not open, or no longer. -1: it cannot be
+ * had. Only for the thread, and before it runs. */
+static int wake_open(void) {
+    int fds[2];
+    int known = end_fd(&read_end);
+    if (known >= 0 && end_fd(&write_end) >= 0) {
+        return known;
+    }
+    wake_close();
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0) {
+        return -1;
+    }
+    end_set(&read_end, fds[0]);
+    end_set(&write_end, fds[1]);
+    return fds[0];
+}
+
+void waap_client_wake(void) {
+    int error = errno;
+    int fd = end_fd(&write_end);
+    if (fd >= 0) {
+        /* Where it is full, the thread wakes anyway. */
+        ssize_t n = send(fd, "", 1, MSG_NOSIGNAL);
+        (void)n;
+    }
+    errno = error;
+}
+
+static void wake_take(void) {
+    char bytes[64];
+    int fd = end_fd(&read_end);
+    while (fd >= 0 && recv(fd, bytes, sizeof(bytes), 0) == sizeof(bytes)) {
+    }
+}
 
 /* The first call that records in a process starts the thread and needs the lock. A signal handler
  * that makes it must not have interrupted its own thread while that holds it. Once the process
@@ -278,11 +352,11 @@ static void *client_run(void *unused) {
         report_dropped();
         int wait_ms = client_turn(fds);
         call_application();
-        fds[0].fd = waap_wake_open();
+        fds[0].fd = wake_open();
         /* Out of descriptors, nobody can wake it. */
         bool blind = fds[0].fd < 0 && (wait_ms < 0 || wait_ms > BLIND_MS);
         poll(fds, 2, blind ? BLIND_MS : wait_ms);
-        waap_wake_take();
+        wake_take();
     }
     return NULL;
 }
@@ -312,7 +386,7 @@ static bool flush(const struct timespec *end, bool give_up) {
     if (!confirmed && client.has_thread && !pthread_equal(client.thread, pthread_self())) {
         uint64_t number = waap_session_ask();
         uint64_t n_lost = waap_session_n_lost();
-        waap_wake_up();
+        waap_client_wake();
         int r = 0;
         while (!(confirmed = waap_session_confirmed(number)) && r == 0 &&
                !(give_up && waap_session_n_lost() != n_lost)) {
@@ -366,7 +440,7 @@ static bool is_changed(void) {
 static void end_thread(const struct timespec *end) {
     pthread_mutex_lock(&waap_lock);
     client.ending = true;
-    waap_wake_up();
+    waap_client_wake();
     wait_for(&client.has_ended, true, end);
     if (client.has_thread && client.has_ended) {
         pthread_t thread = client.thread;
@@ -378,7 +452,7 @@ static void end_thread(const struct timespec *end) {
         waap_session_end();
     }
     if (!client.has_thread) {
-        waap_wake_close();
+        wake_close();
     }
     pthread_mutex_unlock(&waap_lock);
 }
@@ -428,7 +502,7 @@ static void fork_child(void) {
     waap_session_leave();
     /* A callback that forks and returns continues as the thread of the child. */
     waap_session_init();
-    waap_wake_close();
+    wake_close();
     client.has_thread = false;
     client.calls = false;
     client.n_told = 0;
@@ -462,7 +536,7 @@ void waap_client_start(void) {
     set_up_once();
     if (!client.has_thread && !client.ending && client.settings.socket != NULL &&
         client.settings.plugin != NULL) {
-        waap_wake_open();
+        wake_open();
         client.has_thread = start_thread(&client.thread, client_run) == 0;
     }
     /* Also where it failed: the next metric or flush, not each record, tries again. */

@@ -16,6 +16,9 @@ extern atomic_bool waap_running;
 /* Starts the thread where it does not run. Leaves errno alone. */
 void waap_client_start(void);
 
+/* Wakes the thread, or does nothing where there is none. Leaves errno alone. */
+void waap_client_wake(void);
+
 /* How many series there can be, once started; waap_lock is held. */
 size_t waap_client_max_series(void);
 

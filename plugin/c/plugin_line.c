@@ -30,13 +30,13 @@ static void add_whole(struct waap_text *out, const char *name, uint64_t number) 
     waap_text_puts(out, digits);
 }
 
-void waap_line_hello(struct waap_text *out, const struct waap_identity *identity) {
-    char start[32];
-    snprintf(start, sizeof(start), "%016" PRIx64, identity->start);
-    add_field(out, "{\"hello\":{\"plugin\":", identity->plugin);
-    add_field(out, ",\"job\":", identity->job);
-    add_labels(out, identity->labels);
-    add_field(out, ",\"start\":", start);
+void waap_line_hello(struct waap_text *out, const struct waap_settings *settings, uint64_t start) {
+    char digits[32];
+    snprintf(digits, sizeof(digits), "%016" PRIx64, start);
+    add_field(out, "{\"hello\":{\"plugin\":", settings->plugin);
+    add_field(out, ",\"job\":", settings->job);
+    add_labels(out, settings->labels);
+    add_field(out, ",\"start\":", digits);
     waap_text_puts(out, "}}\n");
 }
 

@@ -4,19 +4,14 @@
 
 #include "plugin_metric.h"
 #include "plugin_param.h"
+#include "plugin_settings.h"
 #include "plugin_text.h"
 
 /* The lines of the plugin channel. Each call adds one and notes in the series or parameter what the
  * exporter will then know; waap_lock is held, the thread's locale is "C". */
 
-struct waap_identity {
-    const char *plugin;
-    const char *job;    /* NULL: none */
-    const char *labels; /* a JSON object, NULL: none */
-    uint64_t start;     /* random: totals count from this start */
-};
-
-void waap_line_hello(struct waap_text *out, const struct waap_identity *identity);
+/* `start` is random: totals count from there. */
+void waap_line_hello(struct waap_text *out, const struct waap_settings *settings, uint64_t start);
 
 void waap_line_metric(struct waap_text *out, struct waap_metric *metric);
 void waap_line_param(struct waap_text *out, struct waap_param *param);

@@ -9,7 +9,6 @@
 #include "plugin_client.h"
 #include "plugin_settings.h"
 #include "plugin_text.h"
-#include "plugin_wake.h"
 
 enum { MAX_PARAMS = 100, MAX_VALUES = 100, MAX_TEXT = 4096 };
 
@@ -178,7 +177,7 @@ static struct waap_param *param_new(const struct waap_param_spec *spec) {
         errno = error;
         return NULL;
     }
-    waap_wake_up();
+    waap_client_wake();
     return param;
 }
 
@@ -260,7 +259,7 @@ void waap_params_call(void) {
         param->spec.on_change(param, param->spec.data);
         pthread_mutex_lock(&waap_lock);
         atomic_store(&param->applied, version);
-        waap_wake_up(); /* to report it at once */
+        waap_client_wake(); /* to report it at once */
     }
     pthread_mutex_unlock(&waap_lock);
 }
@@ -276,7 +275,7 @@ void waap_params_forget(void) {
 static void param_seen(struct waap_param *param, unsigned version) {
     if (param->spec.on_change == NULL && atomic_load(&param->applied) != version) {
         atomic_store(&param->applied, version);
-        waap_wake_up();
+        waap_client_wake();
     }
 }
 

@@ -402,11 +402,7 @@ static int session_open(const struct waap_settings *settings, uint64_t now_ms) {
     session.round_ms = now_ms;
     session.stats.connected = true;
     session.stats.n_connects++;
-    const struct waap_identity identity = {.plugin = settings->plugin,
-                                           .job = settings->job,
-                                           .labels = settings->labels,
-                                           .start = session.start};
-    waap_line_hello(&session.link.out, &identity);
+    waap_line_hello(&session.link.out, settings, session.start);
     return 0;
 }
 

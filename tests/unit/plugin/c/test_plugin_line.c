@@ -40,13 +40,14 @@ static struct waap_metric *hold(struct waap_metric *metric) {
     } while (0)
 
 static void test_hello(void) {
-    waap_line_hello(&out, &(struct waap_identity){.plugin = "objcounter", .start = 0xabc});
+    waap_line_hello(&out, &(struct waap_settings){.plugin = (char[]){"objcounter"}}, 0xabc);
     ASSERT_LINE("{\"hello\":{\"plugin\":\"objcounter\",\"start\":\"0000000000000abc\"}}");
 
-    waap_line_hello(&out, &(struct waap_identity){.plugin = "a\"b",
-                                                  .job = "cars",
-                                                  .labels = "{\"cam\":\"top\"}",
-                                                  .start = UINT64_MAX});
+    waap_line_hello(&out,
+                    &(struct waap_settings){.plugin = (char[]){"a\"b"},
+                                            .job = (char[]){"cars"},
+                                            .labels = (char[]){"{\"cam\":\"top\"}"}},
+                    UINT64_MAX);
     ASSERT_LINE(
         "{\"hello\":{\"plugin\":\"a\\u0022b\",\"job\":\"cars\",\"labels\":{\"cam\":\"top\"},"
         "\"start\":\"ffffffffffffffff\"}}");
