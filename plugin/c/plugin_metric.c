@@ -298,11 +298,11 @@ static struct waap_metric no_metric = {.type = WAAP_BY_USE, .name = (char[]){"NU
 /* Notes it for the thread: this may be a signal handler. */
 static void drop(struct waap_metric *metric, enum waap_call call, double value) {
     struct waap_metric *wrong = metric != NULL ? metric : &no_metric;
-    atomic_fetch_add_explicit(&waap_n_dropped, 1, memory_order_relaxed);
     if (atomic_load_explicit(&wrong->wrong_call, memory_order_relaxed) == CALL_NONE) {
         atomic_store(&wrong->wrong_value, value);
         atomic_store(&wrong->wrong_call, call);
     }
+    atomic_fetch_add(&waap_n_dropped, 1); /* last: the thread looks for mistakes when it changes */
 }
 
 static bool call_fits(struct waap_metric *metric, enum waap_call call) {
@@ -339,6 +339,15 @@ static char *mistake_text(struct waap_metric *metric, enum waap_call call) {
     return n < 0 ? NULL : text;
 }
 
+/* Whether a mistake of another series of that name was reported. */
+static bool is_name_told(const struct waap_metric *metric) {
+    const struct waap_metric *m = waap_metrics;
+    while (m != NULL && (m == metric || !m->wrong_told || strcmp(m->name, metric->name) != 0)) {
+        m = m->next;
+    }
+    return m != NULL;
+}
+
 char *waap_metric_mistake(void) {
     no_metric.next = waap_metrics;
     for (struct waap_metric *m = &no_metric; m != NULL; m = m->next) {
@@ -346,10 +355,10 @@ char *waap_metric_mistake(void) {
         if (call == CALL_NONE || m->wrong_told) {
             continue;
         }
-        for (struct waap_metric *same = m; same != NULL; same = same->next) {
-            same->wrong_told |= strcmp(same->name, m->name) == 0;
+        m->wrong_told = true;
+        if (!is_name_told(m)) {
+            return mistake_text(m, call);
         }
-        return mistake_text(m, call);
     }
     return NULL;
 }

@@ -40,7 +40,7 @@ struct waap_metric {
     /* The first record that was dropped. */
     _Atomic enum waap_call wrong_call;
     _Atomic double wrong_value;
-    bool wrong_told; /* of any series of the name */
+    bool wrong_told;
 
     /* As last sent on this connection. */
     bool declared;

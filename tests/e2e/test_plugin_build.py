@@ -256,7 +256,7 @@ def test_an_exporter_that_stays_away_is_told_once(tmp_path):
         #include <waap/plugin.h>
         int main(void) {
             waap_inc(waap_metric("fps"));
-            waap_flush(11000);
+            waap_flush(8000);
             return 0;
         }
     """) == [
