@@ -223,7 +223,8 @@ static void test_refusals(void) {
         {"{\"param\":\"res\",\"default\":1}",
          "line 1, column 1: res: has no type: int, float, bool, string, enum or any"},
         {"{\"param\":\"res\",\"type\":\"itn\",\"default\":1}",
-         "line 1, column 23: res: type: expected int, float, bool, string, enum or any, got \"itn\""},
+         "line 1, column 23: res: type: expected int, float, bool, string, enum or any, got "
+         "\"itn\""},
         {"{\"param\":\"res\",\"type\":\"int\",\"default\":2000,\"max\":1080}",
          "res: 2000 is above its maximum, 1080"},
         {"{\"param\":\"res\",\"applied\":1,\"min\":3}",
