@@ -70,17 +70,21 @@ int knob_spec_check(const struct knob_spec *spec, struct error *err) {
         return error_set(err, -EINVAL, "%s: min, max and step are for int and float, not for %s",
                          spec->name, knob_type_name(spec->type));
     }
-    if (!(spec->min <= spec->max)) {
-        return error_set(err, -EINVAL, "%s: its minimum is above its maximum", spec->name);
-    }
-    if (!(spec->step >= 0) || isinf(spec->step)) {
-        return error_set(err, -EINVAL, "%s: its step is not above 0", spec->name);
-    }
-    if ((spec->n_values > 0) != (spec->type == KNOB_ENUM)) {
-        return error_set(err, -EINVAL,
-                         spec->type == KNOB_ENUM ? "%s: an enum needs its values"
-                                                 : "%s: values are for an enum",
-                         spec->name);
+    const struct {
+        bool broken;
+        const char *text;
+    } rules[] = {
+        {!metric_label_name_valid(spec->name, strlen(spec->name)),
+         "a param's name has letters, digits and _ only, and begins with no digit"},
+        {!(spec->min <= spec->max), "its minimum is above its maximum"},
+        {!(spec->step >= 0) || isinf(spec->step), "its step is not above 0"},
+        {is_enum && spec->n_values == 0, "an enum needs its values"},
+        {!is_enum && spec->n_values > 0, "values are for an enum"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        if (rules[i].broken) {
+            return error_set(err, -EINVAL, "%s: %s", spec->name, rules[i].text);
+        }
     }
     return knob_check(spec, &spec->initial, err);
 }
