@@ -1,4 +1,4 @@
-/* Covers 25 % of collectors/container/cri.c. */
+/* Covers 20 % of collectors/container/cri.c. */
 #include <assert.h>
 #include <stdint.h>
 
