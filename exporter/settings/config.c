@@ -128,10 +128,11 @@ static const struct config_entry *find_variable(const struct config_table *table
     return NULL;
 }
 
-/* Variables of the plugin libraries and of programs that `waap run` starts. */
+/* Variables of the plugin libraries, of `waap run` and of programs that it starts. */
 static bool is_for_plugins(const char *name) {
-    static const char *const names[] = {"WAAP_DATASET", "WAAP_DEBUG", "WAAP_JOB",
-                                        "WAAP_PLUGIN_NAME", "WAAP_PROGRAM"};
+    static const char *const names[] = {"WAAP_DATASET", "WAAP_DEBUG",
+                                        "WAAP_JOB",     "WAAP_PLUGIN_NAME",
+                                        "WAAP_PROGRAM", "WAAP_RUN_MOUNTS_ALLOW"};
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         found |= strcmp(names[i], name) == 0;

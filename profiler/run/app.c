@@ -21,6 +21,17 @@
 #include "profiler/run/process.h"
 #include "profiler/run/session.h"
 
+/* Whether a process is in a cgroup that contains this name. A pid of another pid namespace names
+ * another process, with another cgroup. */
+static bool is_in_cgroup(const struct run_app *app, pid_t pid, const char *name) {
+    struct buf path CLEANUP_BUF = {0};
+    struct buf text CLEANUP_BUF = {0};
+    buf_printf(&path, "%s/%d/cgroup",
+               settings_string(app->session->config->settings, "path.procfs"), (int)pid);
+    return pid > 0 && file_read(buf_str(&path), &text, NULL) == 0 &&
+           strstr(buf_str(&text), name) != NULL;
+}
+
 /* ---- a command ---- */
 
 /* A command in its own cgroup, else in its own process group, with us as subreaper. */
@@ -119,6 +130,12 @@ static void command_usage(struct run_app *app, struct run_usage *ret_usage) {
     }
 }
 
+static bool command_owns(struct run_app *app, pid_t pid) {
+    struct command_app *command = command_of(app);
+    return command->has_cgroup ? is_in_cgroup(app, pid, command->cgroup.name)
+                               : run_tree_has(&command->tree, pid);
+}
+
 static void command_destroy(struct run_app *app) {
     struct command_app *command = command_of(app);
     run_tree_finish(&command->tree);
@@ -132,6 +149,7 @@ static const struct run_app_kind command_kind = {
     .kill = command_kill,
     .reaped = command_reaped,
     .usage = command_usage,
+    .owns = command_owns,
     .destroy = command_destroy,
 };
 
@@ -204,20 +222,15 @@ static void pid_ready(struct loop_source *source, uint32_t events) {
     record_end(container);
 }
 
-/* A pid of another pid namespace names another process, with another cgroup. */
-static bool is_its_process(const struct container_app *container, const char *procfs, pid_t pid) {
-    struct buf path CLEANUP_BUF = {0};
-    struct buf text CLEANUP_BUF = {0};
-    buf_printf(&path, "%s/%d/cgroup", procfs, (int)pid);
-    return pid > 0 && file_read(buf_str(&path), &text, NULL) == 0 &&
-           strstr(buf_str(&text), container->id) != NULL;
+static bool container_owns(struct run_app *app, pid_t pid) {
+    return is_in_cgroup(app, pid, container_of(app)->id);
 }
 
 static void watch_process(struct container_app *container, pid_t pid) {
     struct run_app *app = &container->base;
     const struct settings *settings = app->session->config->settings;
     const char *procfs = settings_string(settings, "path.procfs");
-    if (!is_its_process(container, procfs, pid)) {
+    if (!container_owns(app, pid)) {
         return;
     }
     container->has_cgroup =
@@ -231,37 +244,28 @@ static void watch_process(struct container_app *container, pid_t pid) {
     }
 }
 
-/* Our pid is valid only in our pid namespace, so an owner is named by both: "4026531836.1234". */
-static uint64_t process_namespace(void) {
-    struct stat status;
-    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
-}
-
-static bool owner_is_gone(const char *owner) {
-    unsigned long long namespace;
-    int pid;
-    return sscanf(owner, "%llu.%d", &namespace, &pid) == 2 && namespace == process_namespace() &&
-           run_process_is_gone(pid);
-}
-
 static int create_container(struct container_app *container, struct error *err) {
     const struct run_session *session = container->base.session;
-    char owner[64];
-    snprintf(owner, sizeof(owner), "%llu.%d", (unsigned long long)process_namespace(),
-             (int)getpid());
     const struct run_plan *plan = container->base.plan;
-    bool nvidia = plan->target->gpu != RUN_GPU_NONE && run_engine_has_nvidia(&container->engine);
+    const struct run_target *target = plan->target;
+    struct run_owner owner = run_engine_owner();
+    struct run_engine_info info;
+    run_engine_info(&container->engine, &info);
+    bool nvidia = target->gpu != RUN_GPU_NONE && info.has_nvidia;
     struct run_container_spec spec = {
-        .owner = owner,
+        .owner = owner.text,
         .image = plan->image,
         .argv = plan->argv,
         .env = plan->env,
+        .network = session->network,
+        .hosts = session->hosts,
         .socket_dir = session->socket_dir,
         .dataset = plan->dataset,
+        .mounts = target->mounts,
+        .init = target->init != 0 && info.has_init,
         .nvidia_runtime = nvidia,
-        .gpu_request = plan->target->gpu == RUN_GPU_ALL && !nvidia,
+        .gpu_request = target->gpu == RUN_GPU_ALL && !nvidia,
     };
-    run_engine_clear(&container->engine, owner_is_gone);
     chmod(session->socket_dir, 0755); /* the container may run as another user */
     return run_engine_create(&container->engine, &spec, &container->id, err);
 }
@@ -337,6 +341,7 @@ static const struct run_app_kind container_kind = {
     .signal = container_signal,
     .kill = container_kill,
     .usage = container_usage,
+    .owns = container_owns,
     .destroy = container_destroy,
 };
 

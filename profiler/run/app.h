@@ -49,6 +49,8 @@ struct run_app_kind {
     /* Called when a child of ours has ended. NULL: the processes are not our children. */
     void (*reaped)(struct run_app *app, pid_t pid, int status, const struct rusage *usage);
     void (*usage)(struct run_app *app, struct run_usage *ret_usage);
+    /* Whether a process belongs to the application while it runs. */
+    bool (*owns)(struct run_app *app, pid_t pid);
     /* Frees an application that has ended. */
     void (*destroy)(struct run_app *app);
 };

@@ -317,8 +317,8 @@ static int create_all(struct run_cgroup *cgroup, struct error *err) {
     int result = error_set(err, -ENODEV, "the cgroup of this process is not mounted");
     bool any = false;
     static unsigned n_created; /* one process starts several runs */
-    char name[NAME_BYTES];
-    snprintf(name, sizeof(name), OUR_PREFIX "%d.%u", (int)getpid(), n_created++);
+    const char *name = cgroup->name;
+    snprintf(cgroup->name, sizeof(cgroup->name), OUR_PREFIX "%d.%u", (int)getpid(), n_created++);
     for (size_t i = 0; i < cgroup->tree.n_rows; i++) {
         int r = cgroup->paths[i] != NULL ? create_in(cgroup, i, name, any ? NULL : err) : -ENODEV;
         if (r < 0) {

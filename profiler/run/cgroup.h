@@ -29,6 +29,7 @@ struct run_cgroup {
     struct buf scratch;
     char *paths[CGROUP_MAX_HIERARCHIES]; /* from the root of each hierarchy; NULL: not there */
     bool ours;                           /* created by us; removed at the end */
+    char name[64];                       /* of one that we have created */
     double user_seconds, system_seconds; /* last reported */
 };
 

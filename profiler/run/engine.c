@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "exporter/core/memory.h"
 #include "exporter/net/http_client.h"
 #include "profiler/analysis/report_text.h"
+#include "profiler/run/process.h"
 
 enum { CALL_MS = 30000, FIND_MS = 2000, MAX_ANSWER = 64 << 20, MAX_IMAGE = 512, FRAME_HEAD = 8 };
 
@@ -127,22 +129,34 @@ int run_engine_image(struct run_engine *engine, const char *image, char **ret_di
     return 0;
 }
 
-bool run_engine_has_nvidia(struct run_engine *engine) {
+void run_engine_info(struct run_engine *engine, struct run_engine_info *ret_info) {
+    *ret_info = (struct run_engine_info){0};
     if (run_engine_call(engine, "GET", NULL, NULL, "/info") < 0) {
-        return false;
+        return;
     }
     json_auto_t *object = load(engine);
-    return json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
+    const char *init =
+        json_string_value(json_object_get(json_object_get(object, "InitCommit"), "ID"));
+    ret_info->has_nvidia = json_object_get(json_object_get(object, "Runtimes"), "nvidia") != NULL;
+    ret_info->has_init = init != NULL && strcmp(init, "N/A") != 0; /* Docker did not find it */
 }
 
 /* ---- describing a container ---- */
 
-static void add_mount(struct buf *out, const char *from, const char *to) {
-    json_open(out, NULL, '{');
-    json_put_string(out, "Type", "bind");
-    json_put_string(out, "Source", from);
-    json_put_string(out, "Target", to);
-    json_put_bool(out, "ReadOnly", true);
+static void add_mount(struct buf *out, const char *from, const char *to, bool writable) {
+    if (from != NULL) {
+        json_open(out, NULL, '{');
+        json_put_string(out, "Type", "bind");
+        json_put_string(out, "Source", from);
+        json_put_string(out, "Target", to);
+        json_put_bool(out, "ReadOnly", !writable);
+        json_close(out, '}');
+    }
+}
+
+static void add_label(struct buf *out, const char *owner) {
+    json_open(out, "Labels", '{');
+    json_put_string(out, RUN_ENGINE_LABEL, owner);
     json_close(out, '}');
 }
 
@@ -152,16 +166,22 @@ void run_engine_describe(const struct run_container_spec *spec, struct buf *out)
     if (spec->argv != NULL && spec->argv[0] != NULL) {
         text_put_list(out, "Cmd", spec->argv);
     }
-    text_put_list(out, "Env", spec->env);
-    json_open(out, "Labels", '{');
-    json_put_string(out, RUN_ENGINE_LABEL, spec->owner);
-    json_close(out, '}');
+    if (spec->env != NULL) {
+        text_put_list(out, "Env", spec->env);
+    }
+    add_label(out, spec->owner);
     json_open(out, "HostConfig", '{');
-    json_put_string(out, "NetworkMode", "host");
+    json_put_string(out, "NetworkMode", spec->network != NULL ? spec->network : "host");
+    if (spec->hosts != NULL) {
+        text_put_list(out, "ExtraHosts", spec->hosts);
+    }
+    json_put_bool(out, "Init", spec->init);
     json_open(out, "Mounts", '[');
-    add_mount(out, spec->socket_dir, "/run/waap");
-    if (spec->dataset != NULL) {
-        add_mount(out, spec->dataset, "/dataset");
+    add_mount(out, spec->socket_dir, "/run/waap", false);
+    add_mount(out, spec->dataset, "/dataset", false);
+    for (size_t i = 0; i < spec->mounts.n; i++) {
+        const struct run_mount *mount = &spec->mounts.items[i];
+        add_mount(out, mount->source, mount->target, mount->writable != 0);
     }
     json_close(out, ']');
     if (spec->nvidia_runtime) {
@@ -198,24 +218,67 @@ int run_engine_create(struct run_engine *engine, const struct run_container_spec
     return 0;
 }
 
-void run_engine_clear(struct run_engine *engine, bool (*is_gone)(const char *owner)) {
-    /* ?filters={"label":["waap.run"]} */
-    static const char path[] =
-        "/containers/json?all=1&filters=%7B%22label%22%3A%5B%22" RUN_ENGINE_LABEL "%22%5D%7D";
-    if (run_engine_call(engine, "GET", NULL, NULL, "%s", path) < 0) {
-        return;
-    }
-    json_auto_t *list = load(engine);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *container = json_array_get(list, i);
-        const char *id = json_string_value(json_object_get(container, "Id"));
-        const char *owner = json_string_value(
-            json_object_get(json_object_get(container, "Labels"), RUN_ENGINE_LABEL));
-        if (id != NULL && owner != NULL && is_id(id) && is_gone(owner)) {
-            run_engine_call(engine, "DELETE", NULL, NULL, RUN_ENGINE_REMOVE, id);
+int run_engine_create_network(struct run_engine *engine, const char *name, struct error *err) {
+    struct buf body CLEANUP_BUF = {0};
+    json_open(&body, NULL, '{');
+    json_put_string(&body, "Name", name);
+    add_label(&body, run_engine_owner().text);
+    json_close(&body, '}');
+    return run_engine_call(engine, "POST", buf_str(&body), err, "/networks/create");
+}
+
+/* ---- what killed runs leave behind ---- */
+
+static uint64_t process_namespace(void) {
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+struct run_owner run_engine_owner(void) {
+    struct run_owner owner;
+    snprintf(owner.text, sizeof(owner.text), "%llu.%d", (unsigned long long)process_namespace(),
+             (int)getpid());
+    return owner;
+}
+
+static bool is_gone(const char *owner) {
+    unsigned long long namespace;
+    int pid;
+    return owner != NULL && sscanf(owner, "%llu.%d", &namespace, &pid) == 2 &&
+           namespace == process_namespace() && run_process_is_gone(pid);
+}
+
+/* Networks last: one that has containers cannot be removed. */
+void run_engine_clear(struct run_engine *engine) {
+    static const struct {
+        const char *path, *list, *remove;
+    } kinds[] = {
+        {"/containers", "/json?all=1&", "?force=1&v=1"},
+        {"/networks", "?", ""},
+    };
+    for (size_t kind = 0; kind < ARRAY_LEN(kinds); kind++) {
+        /* {"label":["waap.run"]} */
+        if (run_engine_call(engine, "GET", NULL, NULL,
+                            "%s%sfilters=%%7B%%22label%%22%%3A%%5B%%22" RUN_ENGINE_LABEL
+                            "%%22%%5D%%7D",
+                            kinds[kind].path, kinds[kind].list) < 0) {
+            continue;
+        }
+        json_auto_t *list = load(engine);
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const json_t *item = json_array_get(list, i);
+            const char *id = json_string_value(json_object_get(item, "Id"));
+            const json_t *labels = json_object_get(item, "Labels");
+            if (id != NULL && is_id(id) &&
+                is_gone(json_string_value(json_object_get(labels, RUN_ENGINE_LABEL)))) {
+                run_engine_call(engine, "DELETE", NULL, NULL, "%s/%s%s", kinds[kind].path, id,
+                                kinds[kind].remove);
+            }
         }
     }
 }
+
+/* ---- the state of a container ---- */
 
 double run_engine_parse_time(const char *text) {
     struct tm tm = {0};
@@ -251,6 +314,10 @@ int run_engine_parse_state(const char *text, size_t len, struct run_container_st
             run_engine_parse_time(json_string_value(json_object_get(state, "FinishedAt"))),
     };
     split_exit((int)json_integer_value(json_object_get(state, "ExitCode")), ret_state);
+    json_t *networks = json_object_get(json_object_get(object, "NetworkSettings"), "Networks");
+    const json_t *network = json_object_iter_value(json_object_iter(networks));
+    const char *address = json_string_value(json_object_get(network, "IPAddress"));
+    snprintf(ret_state->address, sizeof(ret_state->address), "%s", address != NULL ? address : "");
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "exporter/core/error.h"
 #include "exporter/net/http_client.h"
 #include "exporter/settings/settings.h"
+#include "profiler/run/spec.h"
 
 #define RUN_ENGINE_LABEL "waap.run"
 #define RUN_ENGINE_REMOVE "/containers/%s?force=1&v=1"
@@ -35,29 +36,46 @@ int run_engine_call(struct run_engine *engine, const char *method, const char *b
 int run_engine_image(struct run_engine *engine, const char *image, char **ret_digest,
                      struct error *err);
 
-/* Whether the engine has NVIDIA's runtime, which gives a container the GPU. */
-bool run_engine_has_nvidia(struct run_engine *engine);
+struct run_engine_info {
+    bool has_nvidia; /* the runtime that gives a container the GPU */
+    bool has_init;   /* the program for a container's first process */
+};
+void run_engine_info(struct run_engine *engine, struct run_engine_info *ret_info);
+
+/* The name of this process, for run_engine_clear. Our pid is valid only in our pid namespace, so
+ * it has both: "4026531836.1234". */
+struct run_owner {
+    char text[64];
+};
+struct run_owner run_engine_owner(void);
 
 struct run_container_spec {
-    const char *owner; /* for run_engine_clear */
+    const char *owner;
     const char *image;
     const char *const *argv;
     const char *const *env;
-    const char *socket_dir; /* mounted at /run/waap */
-    const char *dataset;    /* mounted at /dataset, read-only; NULL: none */
-    bool nvidia_runtime;    /* run with NVIDIA's runtime */
-    bool gpu_request;       /* request all GPUs from the engine */
+    const char *network;      /* NULL: the host's */
+    const char *const *hosts; /* "name:address", added to /etc/hosts; NULL: none */
+    const char *socket_dir;   /* mounted at /run/waap; NULL: none */
+    const char *dataset;      /* mounted at /dataset, read-only; NULL: none */
+    struct run_mounts mounts;
+    bool init;           /* run the engine's init as first process */
+    bool nvidia_runtime; /* run with NVIDIA's runtime */
+    bool gpu_request;    /* request all GPUs from the engine */
 };
 
 /* Appends the request body that creates the container. */
 void run_engine_describe(const struct run_container_spec *spec, struct buf *out);
 
+/* Creates a network for containers of this process. */
+int run_engine_create_network(struct run_engine *engine, const char *name, struct error *err);
+
 /* Creates a container; the caller frees its id. */
 int run_engine_create(struct run_engine *engine, const struct run_container_spec *spec,
                       char **ret_id, struct error *err);
 
-/* Removes the containers of killed runs: those for whose owner `is_gone` is true. */
-void run_engine_clear(struct run_engine *engine, bool (*is_gone)(const char *owner));
+/* Removes the containers and networks of killed runs. */
+void run_engine_clear(struct run_engine *engine);
 
 struct run_container_state {
     bool running;
@@ -65,6 +83,7 @@ struct run_container_state {
     int exit_code;
     int exit_signal;                          /* 0: none; else the exit code is 0 */
     double started_seconds, finished_seconds; /* since 1970; 0: not yet */
+    char address[48];                         /* in its network; "": none of its own */
 };
 
 int run_engine_inspect(struct run_engine *engine, const char *id,

@@ -32,6 +32,9 @@ static const struct option flag_options[] = {
     {"out", OPTION_STRING,
      .help = "Folder of the record; default output.dir of FILE, or a folder named after the "
              "application and the time"},
+    {"run.mounts-allow", OPTION_STRING, .repeatable = true,
+     .help = "Folder below which mounts may have their sources, beside that of FILE (repeatable; "
+             "also WAAP_RUN_MOUNTS_ALLOW=A,B)"},
     {"target", OPTION_STRING, .repeatable = true,
      .help = "Run only this target, by its name or number (repeatable)"},
     {0},
@@ -111,6 +114,7 @@ struct call {
     size_t n_plans;
     struct run_session session;
     const char *home; /* the folder of the file; NULL: the working directory */
+    const char *const *mounts_allow;
     struct run_tally tally;
 };
 
@@ -171,6 +175,60 @@ static void add_words(struct buf *words, const char *const *list) {
     }
 }
 
+/* Whether a path is `folder` or below it; both are resolved. */
+static bool is_below(const char *path, const char *folder) {
+    size_t len = strcmp(folder, "/") == 0 ? 0 : strlen(folder);
+    return strncmp(path, folder, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* Reads --run.mounts-allow, else its variable. */
+static void read_mounts_allow(struct call *call) {
+    struct buf words CLEANUP_BUF = {0};
+    const char *const *flags = settings_list(call->flags.settings, "run.mounts-allow");
+    const char *variable = getenv("WAAP_RUN_MOUNTS_ALLOW");
+    add_words(&words, flags);
+    if (flags[0] == NULL && variable != NULL) {
+        char *rest = arena_copy(&call->arena, variable, strlen(variable) + 1);
+        for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+            buf_add(&words, &word, word[0] != '\0' ? sizeof(word) : 0);
+        }
+    }
+    call->mounts_allow = run_args_list(&words, &call->arena);
+}
+
+static bool is_allowed(struct call *call, const char *source) {
+    char *home CLEANUP_FREE = realpath(call->home, NULL);
+    bool allowed = home != NULL && is_below(source, home);
+    for (size_t i = 0; !allowed && call->mounts_allow[i] != NULL; i++) {
+        char *folder CLEANUP_FREE = realpath(call->mounts_allow[i], NULL);
+        allowed = folder != NULL && is_below(source, folder);
+    }
+    return allowed;
+}
+
+static const char *resolve(struct call *call, const char *path, struct error *err) {
+    char *resolved CLEANUP_FREE = run_output_resolve(call->home, path, err);
+    return resolved != NULL ? arena_copy(&call->arena, resolved, strlen(resolved) + 1) : NULL;
+}
+
+/* Makes the sources absolute, without symbolic links, and checks where they are. */
+static int resolve_mounts(struct call *call, const struct run_mounts *mounts, struct error *err) {
+    for (size_t i = 0; i < mounts->n; i++) {
+        const char *source = resolve(call, mounts->items[i].source, err);
+        if (source == NULL) {
+            return error_set(err, -ENOENT, "mounts: %s", err->text);
+        }
+        if (!is_allowed(call, source)) {
+            return error_set(err, -EINVAL,
+                             "mounts: %s is not below %s, the folder of the file; "
+                             "--run.mounts-allow allows other folders",
+                             source, call->home);
+        }
+        mounts->items[i].source = source;
+    }
+    return 0;
+}
+
 static void add_variable(struct arena *arena, struct buf *words, const char *name,
                          const char *value) {
     struct buf pair CLEANUP_BUF = {0};
@@ -193,12 +251,16 @@ static const char *const *make_env(struct call *call, const struct run_plan *pla
     return run_args_list(&words, &call->arena);
 }
 
-/* Fails before anything runs if the engine or the image is missing. */
+/* Fails before anything runs if the engine or the image is missing. Removes what killed runs have
+ * left there. */
 static int find_digest(struct call *call, struct run_plan *plan, struct error *err) {
     struct run_engine engine = {0};
     char *digest CLEANUP_FREE = NULL;
     int r = run_engine_open(&engine, call->session.config->settings, err);
     r = r < 0 ? r : run_engine_image(&engine, plan->image, &digest, err);
+    if (r == 0) {
+        run_engine_clear(&engine);
+    }
     if (r == 0 && digest != NULL) {
         plan->digest = arena_copy(&call->arena, digest, strlen(digest) + 1);
     }
@@ -206,38 +268,71 @@ static int find_digest(struct call *call, struct run_plan *plan, struct error *e
     return r;
 }
 
-/* Fills the plan of a target. */
-static int make_plan(struct call *call, struct run_plan *plan, struct error *err) {
+/* A command cannot have what only containers have. */
+static int check_command(const struct call *call, const struct run_target *target,
+                         struct error *err) {
+    bool has_image = false;
+    for (size_t i = 0; i < call->spec.n_services; i++) {
+        has_image = has_image || call->spec.services[i].image != NULL;
+    }
+    return target->mounts.n == 0 && !has_image
+               ? 0
+               : error_set(err, -EINVAL, "target %s: %s need an image for the application, too",
+                           target->name, has_image ? "services with an image" : "mounts");
+}
+
+/* Finds the image and the command of a target. The application of the file's name and version is
+ * run if nothing else is given. */
+static int find_program(struct call *call, struct run_plan *plan, struct error *err) {
     const struct run_target *target = plan->target;
     bool given = call->command != NULL;
     struct buf words CLEANUP_BUF = {0};
-    plan->name = target->name;
     plan->image = call->image[0] != '\0' ? call->image : given ? NULL : target->image;
     plan->dir = given ? NULL : call->home;
     add_words(&words, given ? call->command : target->command);
-    if (words.len == 0 && plan->image == NULL && !call->spec.has_section) {
-        return error_set(err, -EINVAL,
-                         "nothing to run: %s has no section profiling; give --image or a command "
-                         "after --",
-                         call->spec.file);
+    if (words.len == 0 && plan->image == NULL) {
+        plan->image = call->spec.image;
     }
     if (words.len == 0 && plan->image == NULL) {
-        return error_set(err, -EINVAL,
-                         "target %s: nothing to run: give --image, a command after --, or command "
-                         "or image in the file",
-                         target->name);
+        return call->spec.has_section
+                   ? error_set(err, -EINVAL,
+                               "target %s: nothing to run: give --image, a command after --, or "
+                               "command, image, or name and version in the file",
+                               target->name)
+                   : error_set(err, -EINVAL,
+                               "nothing to run: %s has no section profiling; give --image or a "
+                               "command after --",
+                               call->spec.file);
     }
     add_words(&words, target->args);
     plan->argv = run_args_list(&words, &call->arena);
+    return plan->image != NULL ? 0 : check_command(call, target, err);
+}
+
+/* Fills the plan of a target. */
+static int make_plan(struct call *call, struct run_plan *plan, struct error *err) {
+    const struct run_target *target = plan->target;
+    plan->name = target->name;
+    int r = find_program(call, plan, err);
+    r = r < 0 ? r : resolve_mounts(call, &target->mounts, err);
+    if (r < 0) {
+        return r;
+    }
     if (target->dataset != NULL) {
-        char *path CLEANUP_FREE = run_output_resolve(call->home, target->dataset, err);
-        if (path == NULL) {
+        plan->dataset = resolve(call, target->dataset, err);
+        if (plan->dataset == NULL) {
             return -ENOENT;
         }
-        plan->dataset = arena_copy(&call->arena, path, strlen(path) + 1);
     }
     plan->env = make_env(call, plan);
-    return plan->image != NULL ? find_digest(call, plan, err) : 0;
+    if (plan->image == NULL) {
+        return 0;
+    }
+    r = find_digest(call, plan, err);
+    return r < 0 && plan->image == call->spec.image
+               ? error_set(err, r, "%s (the image is that of name and version in %s)", err->text,
+                           call->spec.file)
+               : r;
 }
 
 /* Selects the targets of the command line, or all. */
@@ -421,11 +516,16 @@ static int run_call(struct call *call, struct error *err) {
     if (run_session_init(session, err) < 0) {
         return complain(EXIT_ENVIRONMENT, err->text);
     }
-    for (size_t i = 0; i < call->n_plans; i++) {
-        int r = make_plan(call, &call->plans[i], err);
-        if (r < 0) {
-            return complain(r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT, err->text);
-        }
+    int r = 0;
+    read_mounts_allow(call);
+    for (size_t i = 0; r == 0 && i < call->n_plans; i++) {
+        r = make_plan(call, &call->plans[i], err);
+    }
+    for (size_t i = 0; r == 0 && i < call->spec.n_services; i++) {
+        r = resolve_mounts(call, &call->spec.services[i].mounts, err);
+    }
+    if (r < 0) {
+        return complain(r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT, err->text);
     }
     if (run_plans(call, err) < 0) {
         return complain(session->n_interrupts > 0 ? EXIT_INTERRUPTED : EXIT_ENVIRONMENT, err->text);

@@ -260,6 +260,10 @@ void run_tree_read(struct run_tree *tree, struct run_usage *ret_usage) {
     };
 }
 
+bool run_tree_has(const struct run_tree *tree, pid_t pid) {
+    return has(&tree->pids, pid);
+}
+
 size_t run_tree_signal(struct run_tree *tree, int signal) {
     list(tree);
     for (size_t i = 0; i < tree->pids.n_pids; i++) {

@@ -48,6 +48,9 @@ void run_tree_finish(struct run_tree *tree); /* accepts a zeroed struct */
 /* Sums up the usage of the live processes and of the children that they have reaped. */
 void run_tree_read(struct run_tree *tree, struct run_usage *ret_usage);
 
+/* Whether a process was in the tree when it was last listed. */
+bool run_tree_has(const struct run_tree *tree, pid_t pid);
+
 /* Signals all processes; returns how many there were. */
 size_t run_tree_signal(struct run_tree *tree, int signal);
 

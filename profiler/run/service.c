@@ -22,15 +22,14 @@ static bool connects(const struct addrinfo *address) {
            connect(fd, address->ai_addr, address->ai_addrlen) == 0;
 }
 
-/* Whether a server listens at "8090" (on this machine) or "host:8090". */
-static bool listens_at(const char *address) {
+/* Whether a server listens at "8090" of that host, or at "host:8090". */
+static bool listens_at(const char *address, const char *default_host) {
     const char *colon = strrchr(address, ':');
     char *host CLEANUP_FREE =
-        colon != NULL ? mem_strndup(address, (size_t)(colon - address)) : NULL;
+        colon != NULL ? mem_strndup(address, (size_t)(colon - address)) : mem_strdup(default_host);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    if (getaddrinfo(host != NULL ? host : "localhost", colon != NULL ? colon + 1 : address, &hints,
-                    &found) != 0) {
+    if (getaddrinfo(host, colon != NULL ? colon + 1 : address, &hints, &found) != 0) {
         return false;
     }
     bool listens = false;
@@ -41,13 +40,22 @@ static bool listens_at(const char *address) {
     return listens;
 }
 
-static bool is_ready(const struct run_service *spec) {
-    return (spec->ready_tcp == NULL || listens_at(spec->ready_tcp)) &&
+static bool is_ready(const struct run_service *spec, const char *host) {
+    return (spec->ready_tcp == NULL || listens_at(spec->ready_tcp, host)) &&
            (spec->ready_file == NULL || access(spec->ready_file, F_OK) == 0);
 }
 
+static bool has_ended(struct run_session *session, const struct run_service_state *service) {
+    struct run_container_state state;
+    return service->container == NULL
+               ? service->pid == 0
+               : run_engine_inspect(&session->engine, service->container, &state, NULL) < 0 ||
+                     !state.running;
+}
+
 static int await_ready(struct run_session *session, const struct run_service *spec,
-                       const pid_t *pid, struct error *err) {
+                       const struct run_service_state *service, const char *host,
+                       struct error *err) {
     int64_t began_ns = clock_monotonic_ns();
     int64_t limit_ns = began_ns + spec->ready_timeout_ms * CLOCK_NS_PER_MS;
     run_session_wait(session, began_ns + spec->ready_delay_ms * CLOCK_NS_PER_MS,
@@ -56,11 +64,14 @@ static int await_ready(struct run_session *session, const struct run_service *sp
         if (run_session_interrupted(session)) {
             return error_set(err, -EINTR, "service %s: interrupted", spec->name);
         }
-        if (is_ready(spec)) {
+        bool ended = has_ended(session, service);
+        if (is_ready(spec, host) && !(ended && service->container != NULL)) {
             return 0;
         }
-        if (*pid == 0) {
-            return error_set(err, -ECHILD, "service %s: ended before it was ready", spec->name);
+        if (ended) {
+            return error_set(err, -ECHILD,
+                             "service %s: ended before it was ready: see its output in %s/output",
+                             spec->name, session->out_dir);
         }
         if (clock_monotonic_ns() >= limit_ns) {
             return error_set(err, -ETIMEDOUT, "service %s: not ready after %.1f s", spec->name,
@@ -70,42 +81,113 @@ static int await_ready(struct run_session *session, const struct run_service *sp
     }
 }
 
-static int start(struct run_session *session, const char *dir, const struct run_service *spec,
-                 pid_t *pid, struct error *err) {
+static int open_output(struct run_session *session, const struct run_service *spec,
+                       struct error *err) {
     struct buf name CLEANUP_BUF = {0};
     buf_add_str(&name, "service-");
     run_output_add_name(&name, spec->name);
-    int output_fd CLEANUP_CLOSE = run_output_open(session->out_dir, buf_str(&name), err);
-    if (output_fd < 0) {
-        return output_fd;
-    }
+    return run_output_open(session->out_dir, buf_str(&name), err);
+}
+
+static int start_command(struct run_session *session, const char *dir,
+                         const struct run_service *spec, pid_t *pid, struct error *err) {
+    int output_fd CLEANUP_CLOSE = open_output(session, spec, err);
     struct run_command command = {
         .argv = spec->command,
         .env = spec->env,
         .dir = dir,
         .output_fd = output_fd,
     };
-    int r = run_child_start(&command, pid, err);
-    return r < 0 ? r : await_ready(session, spec, pid, err);
+    return output_fd < 0 ? output_fd : run_child_start(&command, pid, err);
+}
+
+/* The network of the session, which is created with its first container. */
+static int join_network(struct run_session *session, const struct run_owner *owner,
+                        struct error *err) {
+    if (session->network != NULL) {
+        return 0;
+    }
+    struct buf name CLEANUP_BUF = {0};
+    buf_printf(&name, "waap-run-%s", owner->text);
+    int r = run_engine_open(&session->engine, session->config->settings, err);
+    r = r < 0 ? r : run_engine_create_network(&session->engine, buf_str(&name), err);
+    session->network = r < 0 ? NULL : buf_take(&name);
+    return r;
+}
+
+/* Names are resolved by /etc/hosts, which needs no name server of the engine. */
+static void add_host(struct run_session *session, const char *name, const char *address) {
+    struct buf host CLEANUP_BUF = {0};
+    size_t n = 0;
+    while (session->hosts[n] != NULL) {
+        n++;
+    }
+    buf_printf(&host, "%s:%s", name, address);
+    session->hosts[n] = buf_take(&host);
+}
+
+static int start_container(struct run_session *session, const struct run_service *spec, char **id,
+                           struct run_container_state *ret_state, struct error *err) {
+    struct run_engine *engine = &session->engine;
+    struct run_owner owner = run_engine_owner();
+    struct run_engine_info info;
+    char *digest CLEANUP_FREE = NULL;
+    int r = join_network(session, &owner, err);
+    r = r < 0 ? r : run_engine_image(engine, spec->image, &digest, err);
+    if (r < 0) {
+        return r;
+    }
+    run_engine_info(engine, &info);
+    struct run_container_spec container = {
+        .owner = owner.text,
+        .image = spec->image,
+        .argv = spec->command,
+        .env = spec->env,
+        .network = session->network,
+        .hosts = session->hosts,
+        .mounts = spec->mounts,
+        .init = info.has_init,
+    };
+    r = run_engine_create(engine, &container, id, err);
+    r = r < 0 ? r : run_engine_call(engine, "POST", NULL, err, "/containers/%s/start", *id);
+    r = r < 0 ? r : run_engine_inspect(engine, *id, ret_state, err);
+    if (r == 0) {
+        add_host(session, spec->name, ret_state->address);
+    }
+    return r;
+}
+
+static int start(struct run_session *session, const char *dir, size_t i, struct error *err) {
+    const struct run_service *spec = &session->spec->services[i];
+    struct run_service_state *service = &session->services[i];
+    struct run_container_state state = {.address = "localhost"};
+    int r = spec->image != NULL ? start_container(session, spec, &service->container, &state, err)
+                                : start_command(session, dir, spec, &service->pid, err);
+    if (r < 0) {
+        return err == NULL ? r : error_set(err, r, "service %s: %s", spec->name, err->text);
+    }
+    return await_ready(session, spec, service, state.address, err);
 }
 
 int run_services_start(struct run_session *session, const char *dir, struct error *err) {
     const struct run_spec *spec = session->spec;
     int r = 0;
     session->services = mem_zalloc(spec->n_services, sizeof(*session->services));
+    session->hosts = mem_zalloc(spec->n_services + 1, sizeof(*session->hosts));
     for (size_t i = 0; r == 0 && i < spec->n_services; i++) {
-        r = start(session, dir, &spec->services[i], &session->services[i], err);
+        r = start(session, dir, i, err);
     }
     return r;
 }
 
-/* Signals the services that run; false if none does. */
+/* Signals the services that run as processes; false if none does. */
 static bool signal_all(struct run_session *session, int signal) {
     bool any = false;
     for (size_t i = 0; i < session->spec->n_services; i++) {
-        any = any || session->services[i] > 0;
-        if (session->services[i] > 0) {
-            kill(-session->services[i], signal);
+        pid_t pid = session->services[i].pid;
+        any = any || pid > 0;
+        if (pid > 0) {
+            kill(-pid, signal);
         }
     }
     return any;
@@ -113,6 +195,26 @@ static bool signal_all(struct run_session *session, int signal) {
 
 static bool all_ended(struct run_session *session) {
     return !signal_all(session, 0);
+}
+
+static void remove_containers(struct run_session *session) {
+    for (size_t i = 0; i < session->spec->n_services; i++) {
+        char *id CLEANUP_FREE = session->services[i].container;
+        char *host CLEANUP_FREE = (char *)session->hosts[i];
+        if (id != NULL) {
+            int output_fd CLEANUP_CLOSE = open_output(session, &session->spec->services[i], NULL);
+            run_engine_call(&session->engine, "POST", NULL, NULL, "/containers/%s/stop?t=%d", id,
+                            STOP_MS / 1000);
+            run_engine_copy_output(&session->engine, id, output_fd);
+            run_engine_call(&session->engine, "DELETE", NULL, NULL, RUN_ENGINE_REMOVE, id);
+        }
+    }
+    if (session->network != NULL) {
+        run_engine_call(&session->engine, "DELETE", NULL, NULL, "/networks/%s", session->network);
+        free(TAKE(session->network));
+    }
+    run_engine_close(&session->engine);
+    free(TAKE(session->hosts));
 }
 
 void run_services_stop(struct run_session *session) {
@@ -123,14 +225,15 @@ void run_services_stop(struct run_session *session) {
     for (size_t i = 0; i < ARRAY_LEN(signals) && signal_all(session, signals[i]); i++) {
         run_session_wait(session, clock_monotonic_ns() + STOP_MS * CLOCK_NS_PER_MS, all_ended);
     }
+    remove_containers(session);
     free(TAKE(session->services));
 }
 
 bool run_services_reaped(struct run_session *session, pid_t pid) {
     for (size_t i = 0; session->services != NULL && i < session->spec->n_services; i++) {
-        if (session->services[i] == pid) {
+        if (session->services[i].pid == pid) {
             kill(-pid, SIGKILL); /* and its children */
-            session->services[i] = 0;
+            session->services[i].pid = 0;
             return true;
         }
     }

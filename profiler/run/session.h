@@ -9,11 +9,18 @@
 #include "exporter/loop/loop.h"
 #include "exporter/settings/config.h"
 #include "profiler/run/app.h"
+#include "profiler/run/engine.h"
 #include "profiler/run/plugin.h"
 #include "profiler/run/probe.h"
 #include "profiler/run/progress.h"
 #include "profiler/run/record.h"
 #include "profiler/run/spec.h"
+
+/* A service that runs: a process or a container. */
+struct run_service_state {
+    pid_t pid;       /* 0: none, or has ended */
+    char *container; /* its id; NULL: none */
+};
 
 /* What all runs of a call share. Samples are taken while the session waits. */
 struct run_session {
@@ -28,9 +35,12 @@ struct run_session {
     char *socket_dir;           /* for the socket of the plugin channel */
     int socket_dir_fd;          /* holds a lock on it */
 
-    struct run_app *app;       /* NULL: none runs */
-    struct run_plugin *plugin; /* NULL: none */
-    pid_t *services;           /* those of the spec; 0: has ended. NULL: not started */
+    struct run_app *app;                /* NULL: none runs */
+    struct run_plugin *plugin;          /* NULL: none */
+    struct run_service_state *services; /* those of the spec; NULL: not started */
+    struct run_engine engine;           /* of their containers */
+    char *network;                      /* of their containers; NULL: the host's */
+    const char **hosts;                 /* "name:address" of each there; NULL: none */
 
     bool sampling;
     int64_t next_ns; /* when the next sample is due */
@@ -53,6 +63,9 @@ bool run_session_finish(struct run_session *session);
 /* Takes samples until `done` returns true (NULL: never) or until the deadline. */
 void run_session_wait(struct run_session *session, int64_t until_ns,
                       bool (*done)(struct run_session *session));
+
+/* Reads the probes before the start of an application; waits at most `limit_ms`. */
+void run_session_probe(struct run_session *session, int64_t limit_ms);
 
 /* Takes a sample at once and writes it. */
 void run_session_sample(struct run_session *session);

@@ -151,6 +151,54 @@ static void read_env(struct yaml_reader *reader, const struct yaml_key *key,
 typedef void yaml_read_item(struct yaml_reader *reader, const struct yaml_node *item, size_t index,
                             void *to);
 
+/* ---- lists of structs ---- */
+
+/* Reads a list of structs, which begin as a copy of `defaults`; returns them, or NULL. */
+static void *read_items(struct yaml_reader *reader, const struct yaml_node *node,
+                        const void *defaults, size_t size, yaml_read_item *read, size_t *ret_n) {
+    size_t n = node->n_items;
+    if (n > MAX_ITEMS) {
+        yaml_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, n);
+        return NULL;
+    }
+    char *items = arena_take(reader->arena, n * size);
+    for (size_t i = 0; i < n; i++) {
+        memcpy(items + i * size, defaults, size);
+    }
+    *ret_n = node->kind == YAML_KIND_SEQUENCE ? n : 0;
+    yaml_key_each(reader, node, read, items);
+    return items;
+}
+
+/* ---- mounts ---- */
+
+static const struct yaml_key mount_keys[] = {
+    YAML_KEY_TEXT("source", struct run_mount, source),
+    YAML_KEY_TEXT("target", struct run_mount, target),
+    KEY_INT("writable", struct run_mount, writable, .type = OPTION_BOOL),
+    {0},
+};
+
+static void read_mount(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                       void *to) {
+    struct run_mount *mount = &((struct run_mount *)to)[index];
+    size_t n_before = reader->problems->n_lines;
+    yaml_key_read_all(reader, mount_keys, node, mount);
+    if (reader->problems->n_lines == n_before &&
+        (mount->source == NULL || mount->target == NULL || mount->target[0] != '/')) {
+        yaml_key_complain(reader, node,
+                          "expected a source and, as target, an absolute path in the container");
+    }
+}
+
+static void read_mounts(struct yaml_reader *reader, const struct yaml_key *key,
+                        const struct yaml_node *node, void *to) {
+    (void)key;
+    static const struct run_mount plain;
+    struct run_mounts *mounts = to;
+    mounts->items = read_items(reader, node, &plain, sizeof(plain), read_mount, &mounts->n);
+}
+
 /* ---- services ---- */
 
 static const struct yaml_key ready_keys[] = {
@@ -176,9 +224,29 @@ static void read_ready(struct yaml_reader *reader, const struct yaml_key *key,
     }
 }
 
+#define NAME_EXPECTED "expected at most 64 letters, digits, '.', '_' and '-'"
+
+static bool name_good(const char *name) {
+    size_t len = strlen(name);
+    return len > 0 && len <= MAX_NAME && name[0] != '.' && name[0] != '-' &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
+}
+
+/* The service "playback" of local/playback:1.2. */
+static const char *name_of_image(struct yaml_reader *reader, const char *image) {
+    const char *slash = strrchr(image, '/');
+    const char *base = slash != NULL ? slash + 1 : image;
+    size_t len = strcspn(base, ":@");
+    char *name = arena_copy(reader->arena, base, len + 1);
+    name[len] = '\0';
+    return name;
+}
+
 static const struct yaml_key service_keys[] = {
     KEY("command", read_words, struct run_service, command),
     KEY("env", read_env, struct run_service, env),
+    YAML_KEY_TEXT("image", struct run_service, image),
+    KEY("mounts", read_mounts, struct run_service, mounts),
     YAML_KEY_TEXT("name", struct run_service, name),
     {"ready", read_ready, 0, {0}},
     {0},
@@ -188,8 +256,17 @@ static void read_service(struct yaml_reader *reader, const struct yaml_node *nod
                          void *to) {
     struct run_service *service = &((struct run_service *)to)[index];
     yaml_key_read_all(reader, service_keys, node, service);
-    if (service->command == NULL || service->command[0] == NULL) {
-        yaml_key_complain(reader, node, "expected a command");
+    if (service->image == NULL && (service->command == NULL || service->command[0] == NULL)) {
+        yaml_key_complain(reader, node, "expected a command or an image");
+    }
+    if (service->image == NULL && service->mounts.n > 0) {
+        yaml_key_complain(reader, node, "mounts: expected an image with them");
+    }
+    if (service->name == NULL) {
+        service->name = service->image != NULL ? name_of_image(reader, service->image) : "service";
+    }
+    if (service->image != NULL && !name_good(service->name)) {
+        yaml_key_complain(reader, node, "name: " NAME_EXPECTED ", got \"%s\"", service->name);
     }
 }
 
@@ -316,6 +393,8 @@ static const char *const no_words[] = {NULL};
         YAML_KEY_TEXT("dataset", in, prefix dataset), KEY("env", read_env, in, prefix env),        \
         KEY_INT("gpu", in, prefix gpu, .type = OPTION_CHOICE, .choices = gpu_choices),             \
         YAML_KEY_TEXT("image", in, prefix image),                                                  \
+        KEY_INT("init", in, prefix init, .type = OPTION_BOOL),                                     \
+        KEY("mounts", read_mounts, in, prefix mounts),                                             \
         KEY_INT("repeats", in, prefix repeats, .type = OPTION_INT, .min = 1, .max = MAX_REPEATS),  \
         KEY_MS("timeout", in, prefix timeout_ms, 0, DAY_MS),                                       \
         KEY_INT("warmup", in, prefix warmup, .type = OPTION_INT, .max = MAX_REPEATS)
@@ -326,20 +405,12 @@ static const struct yaml_key target_keys[] = {
     {0},
 };
 
-static bool name_good(const char *name) {
-    size_t len = strlen(name);
-    return len > 0 && len <= MAX_NAME && name[0] != '.' && name[0] != '-' &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
-}
-
 /* Names become parts of file names and series, so they must be plain and unique. */
 static void check_name(struct yaml_reader *reader, const struct yaml_node *node,
                        const struct run_target *targets, size_t index) {
     const char *name = targets[index].name;
     if (!name_good(name)) {
-        yaml_key_complain(reader, node,
-                          "name: expected at most 64 letters, digits, '.', '_' and '-', got \"%s\"",
-                          name);
+        yaml_key_complain(reader, node, "name: " NAME_EXPECTED ", got \"%s\"", name);
     }
     for (size_t i = 0; i < index; i++) {
         if (strcmp(targets[i].name, name) == 0) {
@@ -367,29 +438,12 @@ static void read_target(struct yaml_reader *reader, const struct yaml_node *node
     check_name(reader, node, targets, index);
 }
 
-/* ---- lists of structs ---- */
-
-/* Reads a list of structs, which begin as a copy of `defaults`; returns them, or NULL. */
-static void *read_items(struct yaml_reader *reader, const struct yaml_node *node,
-                        const void *defaults, size_t size, yaml_read_item *read, size_t *ret_n) {
-    size_t n = node->n_items;
-    if (n > MAX_ITEMS) {
-        yaml_key_complain(reader, node, "expected at most %d, got %zu", MAX_ITEMS, n);
-        return NULL;
-    }
-    char *items = arena_take(reader->arena, n * size);
-    for (size_t i = 0; i < n; i++) {
-        memcpy(items + i * size, defaults, size);
-    }
-    *ret_n = node->kind == YAML_KIND_SEQUENCE ? n : 0;
-    yaml_key_each(reader, node, read, items);
-    return items;
-}
+/* ---- the lists of the section ---- */
 
 static void read_services(struct yaml_reader *reader, const struct yaml_key *key,
                           const struct yaml_node *node, void *to) {
     (void)key;
-    static const struct run_service plain = {.name = "service", .ready_timeout_ms = 30 * 1000};
+    static const struct run_service plain = {.ready_timeout_ms = 30 * 1000};
     struct run_spec *spec = to;
     spec->services =
         read_items(reader, node, &plain, sizeof(plain), read_service, &spec->n_services);
@@ -468,6 +522,7 @@ static const struct run_target plain_target = {
     .name = "1",
     .args = no_words,
     .env = no_words,
+    .init = true,
     .repeats = 1,
 };
 
@@ -498,6 +553,16 @@ static const char *read_plain(struct run_spec *spec, const struct yaml_node *roo
     return said ? arena_copy(&spec->arena, node->text, strlen(node->text) + 1) : NULL;
 }
 
+/* Waggle's registry has an application as "namespace/name:version". */
+static void name_image(struct run_spec *spec, const char *namespace) {
+    struct buf image CLEANUP_BUF = {0};
+    if (spec->name != NULL && spec->version != NULL) {
+        buf_printf(&image, "%s%s%s:%s", namespace != NULL ? namespace : "",
+                   namespace != NULL ? "/" : "", spec->name, spec->version);
+        spec->image = arena_copy(&spec->arena, buf_str(&image), image.len + 1);
+    }
+}
+
 /* `profiling:` is at the top level or below `source:`. */
 static const struct yaml_node *find_section(struct yaml_reader *reader,
                                             const struct yaml_node *root) {
@@ -519,6 +584,7 @@ static void read_root(struct yaml_reader *reader, const struct yaml_node *root,
     }
     section->spec.name = read_plain(&section->spec, root, "name");
     section->spec.version = read_plain(&section->spec, root, "version");
+    name_image(&section->spec, read_plain(&section->spec, root, "namespace"));
     const struct yaml_node *node = find_section(reader, root);
     if (node != NULL) {
         section->spec.has_section = true;

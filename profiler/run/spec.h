@@ -14,6 +14,17 @@
 
 enum run_gpu { RUN_GPU_AUTO, RUN_GPU_ALL, RUN_GPU_NONE };
 
+/* A file or folder of the machine in a container. */
+struct run_mount {
+    const char *source, *target;
+    int64_t writable; /* 0 or 1 */
+};
+
+struct run_mounts {
+    struct run_mount *items;
+    size_t n;
+};
+
 /* One way of running the application. The section has defaults for all targets. */
 struct run_target {
     const char *name;
@@ -25,16 +36,20 @@ struct run_target {
     int64_t timeout_ms;         /* 0: none */
     int64_t repeats;
     int64_t warmup;
-    int64_t gpu; /* enum run_gpu */
+    int64_t gpu;  /* enum run_gpu */
+    int64_t init; /* 1: a container's first process is the engine's init */
+    struct run_mounts mounts;
 };
 
 /* A program that must be ready before the application starts. */
 struct run_service {
     const char *name;
-    const char *const *command;
-    const char *const *env;
-    const char *ready_tcp;  /* "8090", "host:8090"; NULL: not waited for */
-    const char *ready_file; /* a file or socket that must exist; NULL: not waited for */
+    const char *const *command; /* NULL: that of the image */
+    const char *const *env;     /* NULL: none */
+    const char *image;          /* NULL: a command of this machine */
+    struct run_mounts mounts;   /* for an image */
+    const char *ready_tcp;      /* "8090", "host:8090"; NULL: not waited for */
+    const char *ready_file;     /* a file or socket that must exist; NULL: not waited for */
     int64_t ready_delay_ms;
     int64_t ready_timeout_ms;
 };
@@ -61,6 +76,7 @@ struct run_spec {
     bool has_section;    /* the file has `profiling:` */
     const char *name;    /* of the application; NULL: not given */
     const char *version; /* NULL: not given */
+    const char *image;   /* made of these; NULL: one is missing */
     struct run_target *targets;
     size_t n_targets;
     int64_t metrics; /* of enum run_metrics */

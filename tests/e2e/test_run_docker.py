@@ -6,10 +6,11 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import threading
 
 import pytest
 
-from dockerd import IMAGE, docker_of_our_own
+from dockerd import IMAGE, docker_of_our_own, root_filesystem
 from running import wait_until
 from test_run import QUICK, Record
 
@@ -22,14 +23,21 @@ def docker():
         yield docker
 
 
+def nothing_left(docker):
+    networks = json.loads(docker("GET", "/networks", filters=json.dumps({"label": ["waap.run"]})))
+    return networks == json.loads(docker("GET", "/containers/json", all="1")) == []
+
+
 @pytest.fixture
 def profile(docker, run_waap, tmp_path):
-    def run(text, *arguments, code=0, image=IMAGE, **environment):
-        (tmp_path / "sage.yaml").write_text(text)
-        ended = run_waap("run", tmp_path / "sage.yaml", f"--out={tmp_path / 'out'}", f"--image={image}", *arguments,
-                         env={**os.environ, "DOCKER_HOST": f"unix://{docker.socket}", **environment})
+    def run(text, *arguments, code=0, image=IMAGE, file="sage.yaml", **environment):
+        (tmp_path / file).write_text(text)
+        flags = [f"--image={image}"] if image else []
+        with docker.network():
+            ended = run_waap("run", tmp_path / file, f"--out={tmp_path / 'out'}", *flags, *arguments,
+                             env={**os.environ, "DOCKER_HOST": f"unix://{docker.socket}", **environment})
         assert ended.returncode == code, ended.stderr
-        assert json.loads(docker("GET", "/containers/json", all="1")) == []
+        assert nothing_left(docker)
         return (Record(tmp_path / "out") if code in (0, 3) else None), ended
 
     return run
@@ -96,6 +104,162 @@ profiling:
 """)
     end = record.ends[0]
     assert end["timed_out"] and end["stopped_by"] == "SIGKILL" and end["signal"] == signal.SIGKILL
+
+
+def test_program_without_signal_handlers(profile, docker):
+    """The kernel does not end a first process by a signal that it has no handler for; one below an init it does."""
+    if json.loads(docker("GET", "/info"))["InitCommit"]["ID"] == "N/A":
+        pytest.skip("Docker has no init: .ci/fetch docker gets tini")
+    text = "profiling: {{{QUICK}, grace: {grace}, timeout: 300ms, init: {init}, args: [sleep, '600']}}"
+    for init, grace, stopped_by in (("true", "20s", "SIGINT"), ("false", "200ms", "SIGKILL")):
+        record, _ = profile(text.format(QUICK=QUICK, grace=grace, init=init), "--force")
+        assert record.ends[0]["stopped_by"] == stopped_by
+        assert record.ends[0]["wall_seconds"] < 10
+
+
+def test_mounts(profile, tmp_path):
+    """They are read-only unless said otherwise, and come from the folder of the file or an allowed one."""
+    for name in ("models", "state", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "models/m").write_text("weights\n")
+    (tmp_path / "elsewhere/e").write_text("other\n")
+    program = "head /models/m; echo kept > /state/new; (echo x > /models/new) 2>/dev/null || echo read-only"
+    record, _ = profile(f"""
+profiling:
+  {QUICK}
+  args: {json.dumps(["sh", "-c", program])}
+  mounts:
+    - {{source: models, target: /models}}
+    - {{source: ./state, target: /state, writable: true}}
+""")
+    assert record.output() == "weights\nread-only\n"
+    assert (tmp_path / "state/new").read_text() == "kept\n"
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app/link").symlink_to(tmp_path / "elsewhere")
+    for source in ("../elsewhere", "link", str(tmp_path / "elsewhere")):
+        text = f"profiling: {{{QUICK}, args: [head, /e/e], mounts: [{{source: {source}, target: /e}}]}}"
+        _, ended = profile(text, "--force", file="app/sage.yaml", code=2)
+        assert f"{tmp_path}/elsewhere is not below {tmp_path}/app, the folder of the file" in ended.stderr
+        record, _ = profile(text, "--force", f"--run.mounts-allow={tmp_path}/elsewhere", file="app/sage.yaml")
+        assert record.output() == "other\n"
+    record, _ = profile(text, "--force", file="app/sage.yaml", WAAP_RUN_MOUNTS_ALLOW=f"/nonexistent,{tmp_path}/elsewhere")
+    assert record.output() == "other\n"
+    _, ended = profile(text.replace("elsewhere", "absent"), "--force", file="app/sage.yaml", code=4)
+    assert f"mounts: {tmp_path}/absent: No such file" in ended.stderr
+    _, ended = profile(text, "--force", "--", "true", file="app/sage.yaml", code=2, image=None)
+    assert "target 1: mounts need an image for the application, too" in ended.stderr
+
+
+SERVER = ["sh", "-c", "echo began; while true; do head -n 1 /video/v | nc -l -p 8090; done"]
+CLIENT = 'until [ "$(nc playback 8090 </dev/null)" = film ]; do sleep 0.1; done; echo seen'
+
+
+def playback(client, **more):
+    """A profiling section with a playback server in a container."""
+    service = {"image": IMAGE, "name": "playback", "command": SERVER, "mounts": [{"source": "video", "target": "/video"}],
+               "ready": {"tcp": 8090}, **more}
+    return f"profiling: {{{QUICK}, repeats: 2, args: {json.dumps(['sh', '-c', client])}, services: [{json.dumps(service)}]}}\n"
+
+
+@pytest.fixture
+def video(tmp_path):
+    (tmp_path / "video").mkdir()
+    (tmp_path / "video/v").write_text("film\n")
+
+
+@pytest.mark.usefixtures("video")
+def test_playback_server(profile, tmp_path):
+    """It is ready before the application starts, which reaches it by its name; its output is kept."""
+    record, _ = profile(playback(CLIENT))
+    assert record.output(0) == record.output(1) == "seen\n"
+    assert (tmp_path / "out/output/service-playback.log").read_text() == "began\n"
+
+
+@pytest.mark.usefixtures("video")
+@pytest.mark.parametrize("more, complaint", [
+    ({"command": ["true"]}, "service playback: ended before it was ready: see its output in"),
+    ({"ready": {"tcp": 9, "timeout": "300ms"}}, "service playback: not ready after 0.3 s"),
+    ({"image": "local/absent:1"}, "service playback: image local/absent:1 is not on this machine"),
+])
+def test_playback_server_that_fails(profile, more, complaint):
+    _, ended = profile(playback(CLIENT, **more), code=4)
+    assert complaint in ended.stderr
+
+
+@pytest.mark.usefixtures("video")
+def test_services_need_a_container(profile):
+    _, ended = profile(playback(CLIENT), "--", "true", image=None, code=2)
+    assert "services with an image need an image for the application, too" in ended.stderr
+
+
+@pytest.mark.usefixtures("video")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_playback_server_of_a_run_that_is_stopped(profile, docker, waap_binary, tmp_path, how):
+    """Nothing is left of it after an interrupt; what a killed run leaves, the next one removes."""
+    (tmp_path / "sleep.yaml").write_text(playback("sleep 600"))
+    with docker.network(), subprocess.Popen(
+            [waap_binary, "run", tmp_path / "sleep.yaml", f"--image={IMAGE}", "--out", tmp_path / "stopped"],
+            env={**os.environ, "DOCKER_HOST": f"unix://{docker.socket}"}) as process:
+        wait_until(lambda: len(json.loads(docker("GET", "/containers/json"))) == 2, what="the containers")
+        process.send_signal(how)
+        process.wait(30)
+    if how == signal.SIGINT:
+        assert process.returncode == 130
+        assert nothing_left(docker)
+    else:
+        assert not nothing_left(docker)
+        profile(f"profiling: {{{QUICK}, args: ['true']}}\n")  # which looks whether anything is left
+
+
+def test_image_of_name_and_version(profile):
+    """The file alone says what to run, as in Waggle's registry."""
+    file = f"""
+name: busybox
+namespace: local
+version: "1"
+profiling:
+  {QUICK}
+  targets: [{{args: [sh, -c, echo here]}}]
+"""
+    record, _ = profile(file, image=None)
+    assert record.output() == "here\n"
+    assert record.run["environment"]["image"] == IMAGE
+    record, _ = profile(file, "--force", "--", "echo", image=None)
+    assert record.output() == "sh -c echo here\n"
+    _, ended = profile(file.replace("busybox", "absent"), "--force", image=None, code=4)
+    assert "image local/absent:1 is not on this machine: pull it first (the image is that of name and version in" \
+        in ended.stderr
+
+
+def test_file_of_the_first_users(profile, docker):
+    """As they sketched it, but for the durations: the image has an entry point and takes the arguments."""
+    entry = 'ENTRYPOINT ["sh", "-c", "echo \\"$@\\"; sleep 60", "app"]'
+    docker("POST", "/images/create", root_filesystem(), fromSrc="-", repo="waggle/objcounter", tag="0.0.0", changes=entry)
+    record, _ = profile("""
+name: objcounter
+namespace: waggle
+version: "0.0.0"
+description: "Object Counter"
+source:
+    architectures:
+        - linux/arm64
+    url: https://github.com/waggle-sensor/plugin-objectcounter.git
+inputs:
+    - id: interval
+      type: int
+metadata:
+  ontology: env.counter
+testing:
+  command: [test.py]
+profiling:  # This is an example of how we would write YAML for the profiler
+  targets:  # These are example run configurations (just arguments)
+    - {args: "-interval 1 --use-gpu", timeout: 1}  # This is one config
+    - {args: "--use-gpu", timeout: 1}  # This might be a more performance-intense config
+  metrics: ['system', 'gpu-summary']  # This is where the developer specifies which external metrics to gather
+""", image=None)
+    assert [record.output(0), record.output(1)] == ["-interval 1 --use-gpu\n", "--use-gpu\n"]
+    assert all(end["timed_out"] and end["wall_seconds"] < 5 for end in record.ends)
+    assert record.run["environment"]["image"] == "waggle/objcounter:0.0.0"
 
 
 def test_exit_code(profile):

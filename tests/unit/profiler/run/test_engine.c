@@ -34,6 +34,12 @@ static void test_states(void) {
     TEST_ASSERT_EQUAL_INT(77, state.pid);
     TEST_ASSERT_EQUAL_DOUBLE(1794837600, state.started_seconds);
     TEST_ASSERT_EQUAL_DOUBLE(0, state.finished_seconds);
+    TEST_ASSERT_EQUAL_STRING("", state.address);
+    static const char reachable[] =
+        "{\"State\":{\"Running\":true},\"NetworkSettings\":{\"Networks\":"
+        "{\"n\":{\"IPAddress\":\"172.18.0.2\"}}}}";
+    TEST_ASSERT_EQUAL_INT(0, run_engine_parse_state(reachable, strlen(reachable), &state));
+    TEST_ASSERT_EQUAL_STRING("172.18.0.2", state.address);
     static const char ended[] = "{\"State\":{\"Running\":false,\"ExitCode\":137}}";
     TEST_ASSERT_EQUAL_INT(0, run_engine_parse_state(ended, strlen(ended), &state));
     TEST_ASSERT_FALSE(state.running);
@@ -64,7 +70,8 @@ static void test_descriptions(void) {
     run_engine_describe(&spec, &text);
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"a/b:1\",\"Cmd\":[\"--x\",\"; rm \\\"-rf\\\"\"],\"Env\":[\"A=b c\"],"
-        "\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{\"NetworkMode\":\"host\",\"Mounts\":["
+        "\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{\"NetworkMode\":\"host\",\"Init\":false,"
+        "\"Mounts\":["
         "{\"Type\":\"bind\",\"Source\":\"/tmp/w:x\",\"Target\":\"/run/waap\",\"ReadOnly\":true},"
         "{\"Type\":\"bind\",\"Source\":\"/data\",\"Target\":\"/dataset\",\"ReadOnly\":true}],"
         "\"DeviceRequests\":[{\"Driver\":\"nvidia\",\"Count\":-1,\"Capabilities\":[[\"gpu\"]]}]}}",
@@ -75,13 +82,21 @@ static void test_descriptions(void) {
         .image = "i",
         .argv = (const char *const[]){NULL},
         .env = (const char *const[]){NULL},
+        .network = "waap-run-7.8",
+        .hosts = (const char *const[]){"playback:172.18.0.2", NULL},
         .socket_dir = "/s",
+        .mounts = {(struct run_mount[]){{"/a", "/b", 0}, {"/c", "/d", 1}}, 2},
+        .init = true,
         .nvidia_runtime = true,
     };
     run_engine_describe(&spec, &text);
     TEST_ASSERT_EQUAL_STRING(
         "{\"Image\":\"i\",\"Env\":[],\"Labels\":{\"waap.run\":\"7.8\"},\"HostConfig\":{"
-        "\"NetworkMode\":\"host\",\"Mounts\":[{\"Type\":\"bind\",\"Source\":\"/s\",\"Target\":"
-        "\"/run/waap\",\"ReadOnly\":true}],\"Runtime\":\"nvidia\"}}",
+        "\"NetworkMode\":\"waap-run-7.8\",\"ExtraHosts\":[\"playback:172.18.0.2\"],\"Init\":true,"
+        "\"Mounts\":["
+        "{\"Type\":\"bind\",\"Source\":\"/s\",\"Target\":\"/run/waap\",\"ReadOnly\":true},"
+        "{\"Type\":\"bind\",\"Source\":\"/a\",\"Target\":\"/b\",\"ReadOnly\":true},"
+        "{\"Type\":\"bind\",\"Source\":\"/c\",\"Target\":\"/d\",\"ReadOnly\":false}],"
+        "\"Runtime\":\"nvidia\"}}",
         buf_str(&text));
 }

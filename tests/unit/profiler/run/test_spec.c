@@ -96,6 +96,50 @@ static void test_everything(void) {
     TEST_ASSERT_NULL(run_spec_target(&spec, ""));
 }
 
+static void test_containers(void) {
+    struct run_spec spec CLEANUP_RUN_SPEC;
+    parse("name: objcounter\nnamespace: waggle\nversion: 0.0.0\n"
+          "profiling:\n"
+          "  mounts: [{source: models, target: /models}]\n"
+          "  targets:\n"
+          "    - {args: --use-gpu}\n"
+          "    - {init: false, mounts: [{source: ./c, target: /c, writable: true}]}\n"
+          "  services:\n"
+          "    - {image: 'localhost:5000/waggle/playback-server:1.2'}\n"
+          "    - {image: a@sha256:00, name: b, mounts: [{source: v, target: /v}]}\n",
+          &spec);
+    TEST_ASSERT_EQUAL_STRING("waggle/objcounter:0.0.0", spec.image);
+    const struct run_target *first = &spec.targets[0], *second = &spec.targets[1];
+    TEST_ASSERT_EQUAL_UINT(1, first->mounts.n);
+    TEST_ASSERT_EQUAL_STRING("models", first->mounts.items[0].source);
+    TEST_ASSERT_EQUAL_STRING("/models", first->mounts.items[0].target);
+    TEST_ASSERT_EQUAL_INT64(0, first->mounts.items[0].writable);
+    TEST_ASSERT_EQUAL_INT64(1, first->init);
+    TEST_ASSERT_EQUAL_UINT(1, second->mounts.n);
+    TEST_ASSERT_EQUAL_INT64(1, second->mounts.items[0].writable);
+    TEST_ASSERT_EQUAL_INT64(0, second->init);
+    TEST_ASSERT_EQUAL_STRING("playback-server", spec.services[0].name);
+    TEST_ASSERT_NULL(spec.services[0].command);
+    TEST_ASSERT_EQUAL_STRING("b", spec.services[1].name);
+    TEST_ASSERT_EQUAL_STRING("/v", spec.services[1].mounts.items[0].target);
+}
+
+static void test_image_of_name_and_version(void) {
+    static const struct {
+        const char *text, *image;
+    } cases[] = {
+        {"name: a\nnamespace: b\nversion: 1.20\n", "b/a:1.20"},
+        {"name: a\nversion: '1'\n", "a:1"},
+        {"name: a\nnamespace: b\n", NULL},
+        {"namespace: b\nversion: 1\n", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct run_spec spec CLEANUP_RUN_SPEC;
+        parse(cases[i].text, &spec);
+        TEST_ASSERT_EQUAL_STRING(cases[i].image, spec.image);
+    }
+}
+
 static void test_without_targets(void) {
     static const char *const texts[] = {
         "",
@@ -169,8 +213,20 @@ static void test_mistakes(void) {
          "f:1:34: profiling.sampling.interval: expected a duration from 10ms to 10s, "
          "got \"1ms\"\nf:1:39: profiling.sampling.rate: unknown key"},
         {"profiling: {services: [{name: a}, {command: b, ready: {tcp: http}}]}",
-         "f:1:24: profiling.services[0]: expected a command\n"
+         "f:1:24: profiling.services[0]: expected a command or an image\n"
          "f:1:55: profiling.services[1].ready: tcp: expected a port or host:port, got \"http\""},
+        {"profiling: {mounts: [{source: a}, {source: a, target: b}, {source: a, target: /b, "
+         "writable: perhaps}]}",
+         "f:1:22: profiling.mounts[0]: expected a source and, as target, an absolute path in the "
+         "container\n"
+         "f:1:35: profiling.mounts[1]: expected a source and, as target, an absolute path in the "
+         "container\n"
+         "f:1:93: profiling.mounts[2].writable: expected true or false, got \"perhaps\""},
+        {"profiling: {services: [{image: a, name: b c}, {command: d, mounts: [{source: a, target: "
+         "/b}]}]}",
+         "f:1:24: profiling.services[0]: name: expected at most 64 letters, digits, '.', '_' and "
+         "'-', got \"b c\"\n"
+         "f:1:47: profiling.services[1]: mounts: expected an image with them"},
         {"profiling: {gates: [{min: 1}, {metric: fps}, {metric: fps, min: x}, {metric: fps, "
          "max_increase: -5%}]}",
          "f:1:21: profiling.gates[0]: expected a metric, such as fps.p50\n"
