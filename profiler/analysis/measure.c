@@ -459,12 +459,16 @@ static int compare_names(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
-/* Drops measures without values, and marks those that are unstable. */
+/* Drops measures without values and, if the GPU memory of the application is known, the growth of
+ * the machine's. Marks those that are unstable. */
 static void keep_measured(struct measures *measures) {
     size_t kept = 0;
+    const struct measure *own = measures_find(measures, RECORD_NEW_GPU_MEMORY);
+    bool is_known = own != NULL && own->n > 0;
     for (size_t i = 0; i < measures->n; i++) {
         struct measure *measure = &measures->items[i];
-        if (measure->n > 0) {
+        bool of_machine = strcmp(measure->name, RECORD_NEW_GPU_MEMORY RECORD_OF_MACHINE) == 0;
+        if (measure->n > 0 && !(of_machine && is_known)) {
             struct moments moments = moments_of(measure->runs, measure->n_runs);
             measure->unstable = measure->better != BETTER_NEITHER && moments.n >= 3 &&
                                 moments_cv(&moments) > max_cv;

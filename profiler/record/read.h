@@ -50,6 +50,10 @@ enum {
     RECORD_MAX_SERIES = 4096,
 };
 
+/* GPU memory of the application. With the label, that of all processes since before its start. */
+#define RECORD_NEW_GPU_MEMORY "gpu.memory.new_bytes"
+#define RECORD_OF_MACHINE "{of=\"machine\"}"
+
 /* One column of the samples: `cpu.user_seconds` or `temperature.celsius{zone="cpu"}`. */
 struct record_series {
     size_t index;

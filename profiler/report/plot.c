@@ -162,6 +162,7 @@ static const struct {
     {"memory.peak_bytes", "Peak memory", STAT_MAX},
     {"gpu.utilization_ratio", "GPU", STAT_MEAN},
     {"gpu.memory_bytes", "GPU memory", STAT_MAX},
+    {RECORD_NEW_GPU_MEMORY, "New GPU memory", STAT_MAX},
     {"power.watts", "Power", STAT_MEAN},
     {"energy_per_frame.joules", "Energy per frame, net", STAT_MEAN},
     {"energy.joules", "Energy", STAT_MEAN},
@@ -208,7 +209,9 @@ size_t headlines_find(const struct measures *measures, struct headline ret[MAX_H
         const struct measure *measure = highest(measures, known[i].name);
         if (measure != NULL) {
             ret[n] = (struct headline){.measure = measure, .stat = known[i].stat};
-            snprintf(ret[n++].title, sizeof(ret->title), "%s", known[i].title);
+            bool of_machine = strstr(measure->name, RECORD_OF_MACHINE) != NULL;
+            snprintf(ret[n++].title, sizeof(ret->title), "%s%s", known[i].title,
+                     of_machine ? ", of the machine" : "");
         }
     }
     return n;

@@ -252,6 +252,7 @@ static const struct {
     {"memory.bytes", {"Memory", "B", 1, AS_IT_IS, true}},
     {"gpu.utilization_ratio", {"GPU", "ratio", 1, AS_IT_IS, true}},
     {"gpu.memory_bytes", {"GPU memory", "B", 1, AS_IT_IS, true}},
+    {RECORD_NEW_GPU_MEMORY, {"New GPU memory", "B", 1, AS_IT_IS, true}},
     {"power.watts", {"Power", "W", 1, AS_IT_IS, true}},
     {"temperature.celsius", {"Temperature", "celsius", 1, AS_IT_IS, false}},
     {"throttled.ratio", {"Clocks held back", "ratio", 1, AS_IT_IS, true}},

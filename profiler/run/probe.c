@@ -23,6 +23,7 @@
 
 #define BOARD_ENERGY "Energy that the board has used, or its GPUs if only they are measured"
 #define BOARD_POWER "Power that the board draws, or its GPUs if only they are measured"
+#define GPU_MEMORY_USED "gpu_memory_used_bytes"
 #define THROTTLED "1 while the hardware slows itself down"
 #define ZONE_TEMPERATURE "Temperature by thermal zone"
 
@@ -36,12 +37,17 @@ const struct run_probe_row run_probe_rows[] = {
         .unless = "jetson_energy_joules_total", .use = RUN_PROBE_SUM),
     ROW("gpu_frequency_hertz", "gpu.frequency_hertz", GPU, GAUGE, "Hz", "Clock of the GPU",
         .label = "gpu"),
-    ROW("gpu_memory_used_bytes", "gpu.memory_bytes", GPU, GAUGE, "B", "Memory of the GPU in use",
+    ROW(GPU_MEMORY_USED, "gpu.memory_bytes", GPU, GAUGE, "B", "Memory of the GPU in use",
         .label = "gpu"),
+    ROW(GPU_MEMORY_USED, RECORD_NEW_GPU_MEMORY RECORD_OF_MACHINE, GPU, GAUGE, "B",
+        "Growth of the GPU memory of all processes since before the application's start",
+        .use = RUN_PROBE_NEW),
     ROW("gpu_power_watts", "gpu.power_watts", GPU, GAUGE, "W", "Power that the GPU draws",
         .label = "gpu"),
     ROW("gpu_power_watts", "power.watts", POWER, GAUGE, "W", BOARD_POWER,
         .unless = "jetson_power_total_watts", .use = RUN_PROBE_SUM),
+    ROW("gpu_process_memory_bytes", RECORD_NEW_GPU_MEMORY, GPU, GAUGE, "B",
+        "GPU memory that the application has allocated", .label = "pid", .use = RUN_PROBE_OWN),
     ROW("gpu_temperature_celsius", "gpu.temperature_celsius", GPU, GAUGE, "°C",
         "Temperature of the GPU", .label = "gpu"),
     ROW("gpu_utilization_ratio", "gpu.utilization_ratio", GPU, GAUGE, "",
@@ -106,7 +112,8 @@ struct probe_worker {
     int64_t interval_ns;
     int64_t due_ns;
     bool busy;
-    bool fresh; /* has run since the last sample */
+    bool fresh;       /* has run since the last sample */
+    double gpu_bytes; /* in use before the start of the application; NAN: unknown */
     struct exposition_part *part;
 };
 
@@ -118,6 +125,7 @@ struct run_probe {
     bool seen[64];             /* by row of run_probe_rows: the metric has occurred */
     struct exposition_doc doc; /* the samples of the metric being read, in `text` */
     struct buf text;
+    struct run_app *app; /* whose values are being written; NULL: none */
 };
 
 static int compare_block(const void *name, const void *block) {
@@ -180,6 +188,7 @@ static int start_worker(struct run_probe *probe, struct loop *loop,
         .probe = probe,
         .slow = min_ns > 0,
         .interval_ns = MAX(MAX(interval_ns, spread_ns), min_ns),
+        .gpu_bytes = NAN,
     };
     int r = engine_worker_create(&config, &worker->worker, err);
     probe->n_workers += r == 0 ? 1 : 0;
@@ -301,10 +310,39 @@ static void show_live(const char *key, double value, struct run_live *live) {
     }
 }
 
+static double plus(double sum, double value) {
+    return isnan(sum) ? value : sum + value;
+}
+
+void run_probe_mark(struct run_probe *probe) {
+    for (size_t i = 0; i < probe->n_workers; i++) {
+        struct probe_worker *worker = &probe->workers[i];
+        const struct exposition_block *block =
+            worker->part != NULL ? find_block(worker->part, GPU_MEMORY_USED) : NULL;
+        probe->doc.n_samples = 0;
+        if (block != NULL) {
+            read_block(probe, block);
+        }
+        worker->gpu_bytes = NAN;
+        for (size_t k = 0; k < probe->doc.n_samples; k++) {
+            worker->gpu_bytes = plus(worker->gpu_bytes, probe->doc.samples[k].value);
+        }
+    }
+}
+
+/* Whether a sample counts for a row. */
+static bool counts(const struct run_probe *probe, const struct run_probe_row *row,
+                   const char *label) {
+    return row->only != NULL           ? strstr(label, row->only) != NULL
+           : row->use == RUN_PROBE_OWN ? probe->app->kind->owns(probe->app, atoi(label))
+                                       : true;
+}
+
 /* Writes the values of one metric; the largest is shown in the progress line. */
-static void write_block(struct run_probe *probe, const struct run_probe_row *row,
+static void write_block(const struct probe_worker *worker, const struct run_probe_row *row,
                         const struct exposition_block *block, struct run_record *record,
                         struct run_live *live) {
+    struct run_probe *probe = worker->probe;
     double sum = NAN, max = NAN;
     read_block(probe, block);
     for (size_t i = 0; i < probe->doc.n_samples; i++) {
@@ -312,23 +350,29 @@ static void write_block(struct run_probe *probe, const struct run_probe_row *row
         double value = sample->value;
         const char *label =
             row->label != NULL ? exposition_doc_label(&probe->doc, sample, row->label) : "";
-        if (isnan(value) || (row->only != NULL && strstr(label, row->only) == NULL)) {
+        if (isnan(value) || !counts(probe, row, label)) {
             continue;
         }
-        sum = isnan(sum) ? value : sum + value;
+        sum = plus(sum, value);
         max = fmax(max, value);
         if (row->use == RUN_PROBE_EACH) {
             put(row, label, value, record);
         }
     }
+    if (row->use == RUN_PROBE_NEW) {
+        sum = isnan(sum - worker->gpu_bytes) ? NAN : fmax(0, sum - worker->gpu_bytes);
+    }
     if (row->use != RUN_PROBE_EACH) {
-        put(row, "", row->use == RUN_PROBE_SUM ? sum : max, record);
+        put(row, "", row->use == RUN_PROBE_MAX ? max : sum, record);
     }
     show_live(row->key, row->use == RUN_PROBE_SUM ? sum : max, live);
 }
 
-/* Whether a better metric for the same key has occurred. */
-static bool is_superseded(const struct run_probe *probe, const struct run_probe_row *row) {
+/* Whether a row has no value: nothing runs, or a better metric for the same key has occurred. */
+static bool is_left_out(const struct run_probe *probe, const struct run_probe_row *row) {
+    if (probe->app == NULL && (row->use == RUN_PROBE_OWN || row->use == RUN_PROBE_NEW)) {
+        return true;
+    }
     for (size_t i = 0; row->unless != NULL && i < run_probe_n_rows; i++) {
         if (probe->seen[i] && strcmp(run_probe_rows[i].metric, row->unless) == 0) {
             return true;
@@ -337,18 +381,19 @@ static bool is_superseded(const struct run_probe *probe, const struct run_probe_
     return false;
 }
 
-void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record *record,
-                     struct run_live *live) {
+void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_app *app,
+                     struct run_record *record, struct run_live *live) {
+    probe->app = app;
     for (size_t i = 0; i < probe->n_workers; i++) {
         struct probe_worker *worker = &probe->workers[i];
         for (size_t r = 0; worker->fresh && r < run_probe_n_rows; r++) {
             const struct run_probe_row *row = &run_probe_rows[r];
             const struct exposition_block *block =
-                probe->seen[r] && (row->group & metrics) != 0 && !is_superseded(probe, row)
+                probe->seen[r] && (row->group & metrics) != 0 && !is_left_out(probe, row)
                     ? find_block(worker->part, row->metric)
                     : NULL;
             if (block != NULL) {
-                write_block(probe, row, block, record, live);
+                write_block(worker, row, block, record, live);
             }
         }
         worker->fresh = false;

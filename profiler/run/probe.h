@@ -7,6 +7,7 @@
 #include "collectors/collector.h"
 #include "exporter/loop/loop.h"
 #include "exporter/settings/config.h"
+#include "profiler/run/app.h"
 #include "profiler/run/progress.h"
 #include "profiler/run/record.h"
 #include "profiler/run/spec.h"
@@ -26,9 +27,13 @@ void run_probe_start(struct run_probe *probe, bool all, int64_t now_ns);
 /* Whether a collector is still running. */
 bool run_probe_is_busy(const struct run_probe *probe);
 
-/* Adds the values since the last call to a sample, of the groups in `metrics`. */
-void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_record *record,
-                     struct run_live *live);
+/* Takes what the probes have read last as the state before the start of an application. */
+void run_probe_mark(struct run_probe *probe);
+
+/* Adds the values since the last call to a sample, of the groups in `metrics`. `app`: what runs, or
+ * NULL. */
+void run_probe_write(struct run_probe *probe, int64_t metrics, struct run_app *app,
+                     struct run_record *record, struct run_live *live);
 
 /* Adds "board", "power_mode" and "gpu" to the environment of the record. */
 void run_probe_describe(struct run_probe *probe, struct run_record *record);
@@ -43,6 +48,8 @@ enum run_probe_use {
     RUN_PROBE_EACH, /* one value per sample, with the label `label` if there is one */
     RUN_PROBE_SUM,  /* one value: their sum */
     RUN_PROBE_MAX,  /* one value: the largest */
+    RUN_PROBE_OWN,  /* one value: the sum of those of the application's processes, label `pid` */
+    RUN_PROBE_NEW,  /* one value: the growth of their sum since run_probe_mark */
 };
 
 struct run_probe_row {

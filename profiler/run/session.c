@@ -112,6 +112,8 @@ static int load_config(struct run_session *session, struct error *err) {
                     "--push.state-file=",
                     "--push.pywaggle-log=",
                     "--push.ttl=0",
+                    "--collector.jetson.processes",
+                    "--collector.nvml.processes",
                     host != NULL ? engine.data : NULL,
                     NULL};
     struct config_sources sources = {
@@ -168,6 +170,13 @@ static bool probes_answered(struct run_session *session) {
     return !run_probe_is_busy(session->probe);
 }
 
+void run_session_probe(struct run_session *session, int64_t limit_ms) {
+    int64_t now_ns = clock_monotonic_ns();
+    run_probe_start(session->probe, true, now_ns);
+    run_session_wait(session, now_ns + limit_ms * CLOCK_NS_PER_MS, probes_answered);
+    run_probe_mark(session->probe);
+}
+
 int run_session_init(struct run_session *session, struct error *err) {
     session->live = RUN_LIVE_NONE;
     session->start_celsius = NAN;
@@ -181,9 +190,7 @@ int run_session_init(struct run_session *session, struct error *err) {
               : run_probe_create(session->loop, session->config, session->collectors,
                                  session->spec->interval_ms, &session->probe, err);
     if (r == 0) {
-        int64_t now_ns = clock_monotonic_ns();
-        run_probe_start(session->probe, true, now_ns);
-        run_session_wait(session, now_ns + FIRST_ANSWER_MS * CLOCK_NS_PER_MS, probes_answered);
+        run_session_probe(session, FIRST_ANSWER_MS);
     }
     return r;
 }
@@ -279,7 +286,9 @@ static void begin_sample(struct run_session *session, bool all, int64_t now_ns) 
 static void end_sample(struct run_session *session) {
     if (session->pending) {
         session->pending = false;
-        run_probe_write(session->probe, session->spec->metrics, &session->record, &session->live);
+        struct run_app *app = session->app != NULL && !session->app->ended ? session->app : NULL;
+        run_probe_write(session->probe, session->spec->metrics, app, &session->record,
+                        &session->live);
         run_record_end_sample(&session->record);
     }
 }

@@ -267,6 +267,7 @@ static int launch(struct run_session *session, const struct run_plan *plan, int 
     if (r < 0) {
         return r;
     }
+    run_session_probe(session, session->spec->interval_ms);
     session->app = run_app_create(session, plan, output_fd);
     return session->app->kind->start(session->app, err);
 }

@@ -607,6 +607,43 @@ def test_cards_as_probe(profile, waap_binary, source_root):
     assert not any(key.startswith(("gpu.", "power.")) for line in record.samples for key in line["values"])
 
 
+USED = 5304236032  # on each of the two cards
+
+
+@pytest.mark.parametrize("named", ["by cgroup", "by process tree", None])
+def test_new_gpu_memory(profile, waap_binary, source_root, tmp_path, named):
+    """What the application has allocated, if the driver names its processes; else the growth of the machine's memory
+    since before its start, and marked so."""
+    cards_text = (source_root / "tests/fixtures/nvml/two-cards.txt").read_text()
+    scenario = tmp_path / "cards.txt"
+    scenario.write_text(f"watch\n{cards_text}")
+    program = script(tmp_path / "allocate.py", f"""
+        import os, pathlib, time
+        scenario = pathlib.Path({str(scenario)!r})
+        pid = os.getpid() if {named is not None} else 4001
+        text = scenario.read_text().replace("0.compute 4001:1073741824", f"0.compute {{pid}}:700000000")
+        pathlib.Path(f"{{scenario}}.new").write_text(text.replace("{USED}", "{USED + 10 ** 9}"))
+        os.rename(f"{{scenario}}.new", scenario)
+        time.sleep(0.6)
+        """)
+    where = {"WAAP_PATH_CGROUPFS": "/nonexistent"} if named == "by process tree" else {}
+    record, _ = profile(f"""
+        profiling:
+          {QUICK}
+          gates: [{{metric: gpu.memory.new.max, max: {700e6 if named else 2e9}}}]
+        """, "--", PYTHON, program, environment={**cards(waap_binary, scenario), **where})
+    measures = json.loads((tmp_path / "out/summary.json").read_text())["targets"][0]["measures"]
+    new = {name: measure["max"] for name, measure in measures.items() if name.startswith("gpu.memory.new")}
+    page = (tmp_path / "out/report.html").read_text()
+    if named:
+        assert new == {"gpu.memory.new_bytes": 700e6}
+        assert "<h3>New GPU memory</h3>" in page
+    else:
+        assert new == {'gpu.memory.new_bytes{of="machine"}': 2e9}
+        assert "<h3>New GPU memory, of the machine</h3>" in page
+    assert record.last('gpu.memory.new_bytes{of="machine"}') == 2e9
+
+
 def test_driver_that_hangs(profile, waap_binary, source_root):
     """It costs its values and nothing else: the timeout is obeyed, and `waap run` ends."""
     record, _ = profile(f"profiling: {{{QUICK}, timeout: 1}}", "--", "sleep", "60",
@@ -704,6 +741,8 @@ def test_example(run_waap, source_root, tmp_path):
     """The file that the tutorial uses is good, and the tutorial shows its section."""
     example = source_root / "plugin/examples/sage.yaml"
     ended = run_waap("run", example, "--target=absent", f"--out={tmp_path}")
+    assert ended.returncode == 2 and 'there is no target "absent"' in ended.stderr
+    ended = run_waap("run", example.parent / "playback.yaml", "--target=absent", f"--out={tmp_path}")
     assert ended.returncode == 2 and 'there is no target "absent"' in ended.stderr
     section = example.read_text().split("\n\n")[1]
     assert textwrap.indent(section, "    ") in (source_root / "docs/profile.md").read_text()

@@ -262,6 +262,26 @@ profiling:  # This is an example of how we would write YAML for the profiler
     assert record.run["environment"]["image"] == "waggle/objcounter:0.0.0"
 
 
+def test_new_gpu_memory(profile, docker, waap_binary, source_root, tmp_path):
+    """That of the container's processes, by the fake driver's list."""
+    cards = (source_root / "tests/fixtures/nvml/two-cards.txt").read_text()
+    scenario = tmp_path / "cards.txt"
+    scenario.write_text(f"watch\n{cards}")
+
+    def allocate():
+        container = wait_until(lambda: json.loads(docker("GET", "/containers/json")), what="the container")[0]["Id"]
+        (tmp_path / "new").write_text(scenario.read_text().replace("0.compute ", f"0.compute {docker.pid(container)}:700000000 "))
+        (tmp_path / "new").rename(scenario)
+
+    thread = threading.Thread(target=allocate)
+    thread.start()
+    library = waap_binary.parent.parent / "tests/fakes/libnvidia-ml.so.1"
+    record, _ = profile(f"profiling: {{{QUICK}, args: [sleep, '3']}}", FAKE_NVML=str(scenario),
+                        WAAP_COLLECTOR_NVML_LIBRARY=str(library))
+    thread.join()
+    assert record.last("gpu.memory.new_bytes") == 700e6
+
+
 def test_exit_code(profile):
     record, _ = profile(f"profiling: {{{QUICK}, targets: [{{args: [sh, -c, exit 5]}}]}}\n", code=3)
     assert record.ends[0]["exit"] == 5

@@ -25,6 +25,8 @@ static void test_names_in_gates(void) {
         {"memory.peak_bytes", "memory.peak_bytes.max", "max"},
         {"memory.peak_bytes", "memory", NULL},
         {"memory.bytes", "memory", "mean"},
+        {"gpu.memory.new_bytes{of=\"machine\"}", "gpu.memory.new.max", "max"},
+        {"gpu.memory.new_bytes", "gpu.memory", NULL},
         {"energy_per_frame.joules", "energy_per_frame", "mean"},
         {"temperature.celsius{zone=\"cpu\"}", "temperature.max", "max"},
         {"inference_seconds", "inference.p99", "p99"},

@@ -83,6 +83,30 @@ static void expect(const struct expected *rows, size_t n) {
     TEST_ASSERT_EQUAL(n, measures.n);
 }
 
+/* The growth of the machine's GPU memory counts only until the driver names the application. */
+static void test_new_gpu_memory(void) {
+    for (int named = 0; named < 2; named++) {
+        if (named) {
+            tearDown();
+            setUp();
+        }
+        declare("gpu.memory.new_bytes{of=`machine`}", "gauge");
+        declare("gpu.memory.new_bytes", "gauge");
+        phase(1, "run", 5);
+        sample(1, 5, "'gpu.memory.new_bytes{of=`machine`}':0");
+        sample(1, 6, named ? "'gpu.memory.new_bytes{of=`machine`}':90,'gpu.memory.new_bytes':70"
+                           : "'gpu.memory.new_bytes{of=`machine`}':90");
+        end(1, 7, ",'wall_seconds':2");
+        read_back();
+        static const struct expected rows[][2] = {
+            {{"gpu.memory.new_bytes{of=\"machine\"}", 45, BETTER_LOWER},
+             {"wall.seconds", 2, BETTER_LOWER}},
+            {{"gpu.memory.new_bytes", 70, BETTER_LOWER}, {"wall.seconds", 2, BETTER_LOWER}},
+        };
+        expect(rows[named], 2);
+    }
+}
+
 /* 4 W while nothing runs, then 9 W, one and a half CPUs and 20 frames a second for two seconds. */
 static void test_what_a_run_comes_down_to(void) {
     declare("cpu.user_seconds", "counter");
