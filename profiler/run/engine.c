@@ -218,13 +218,20 @@ int run_engine_create(struct run_engine *engine, const struct run_container_spec
     return 0;
 }
 
-int run_engine_create_network(struct run_engine *engine, const char *name, struct error *err) {
+int run_engine_create_network(struct run_engine *engine, char **ret_name, struct error *err) {
+    struct buf name CLEANUP_BUF = {0};
     struct buf body CLEANUP_BUF = {0};
+    struct run_owner owner = run_engine_owner();
+    buf_printf(&name, "waap-run-%s", owner.text);
     json_open(&body, NULL, '{');
-    json_put_string(&body, "Name", name);
-    add_label(&body, run_engine_owner().text);
+    json_put_string(&body, "Name", buf_str(&name));
+    add_label(&body, owner.text);
     json_close(&body, '}');
-    return run_engine_call(engine, "POST", buf_str(&body), err, "/networks/create");
+    int r = run_engine_call(engine, "POST", buf_str(&body), err, "/networks/create");
+    if (r == 0) {
+        *ret_name = buf_take(&name);
+    }
+    return r;
 }
 
 /* ---- what killed runs leave behind ---- */

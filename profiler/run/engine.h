@@ -67,8 +67,8 @@ struct run_container_spec {
 /* Appends the request body that creates the container. */
 void run_engine_describe(const struct run_container_spec *spec, struct buf *out);
 
-/* Creates a network for containers of this process. */
-int run_engine_create_network(struct run_engine *engine, const char *name, struct error *err);
+/* Creates a network for the containers of this process; the caller frees its name. */
+int run_engine_create_network(struct run_engine *engine, char **ret_name, struct error *err);
 
 /* Creates a container; the caller frees its id. */
 int run_engine_create(struct run_engine *engine, const struct run_container_spec *spec,

@@ -211,18 +211,20 @@ static const char *resolve(struct call *call, const char *path, struct error *er
     return resolved != NULL ? arena_copy(&call->arena, resolved, strlen(resolved) + 1) : NULL;
 }
 
-/* Makes the sources absolute, without symbolic links, and checks where they are. */
-static int resolve_mounts(struct call *call, const struct run_mounts *mounts, struct error *err) {
+/* Makes the sources absolute, without symbolic links, and checks where they are. The mounts are
+ * those of a "target" or "service" of that name. */
+static int resolve_mounts(struct call *call, const char *kind, const char *name,
+                          const struct run_mounts *mounts, struct error *err) {
     for (size_t i = 0; i < mounts->n; i++) {
         const char *source = resolve(call, mounts->items[i].source, err);
         if (source == NULL) {
-            return error_set(err, -ENOENT, "mounts: %s", err->text);
+            return error_set(err, -ENOENT, "%s %s: mounts: %s", kind, name, err->text);
         }
         if (!is_allowed(call, source)) {
             return error_set(err, -EINVAL,
-                             "mounts: %s is not below %s, the folder of the file; "
+                             "%s %s: mounts: %s is not below %s, the folder of the file; "
                              "--run.mounts-allow allows other folders",
-                             source, call->home);
+                             kind, name, source, call->home);
         }
         mounts->items[i].source = source;
     }
@@ -314,7 +316,7 @@ static int make_plan(struct call *call, struct run_plan *plan, struct error *err
     const struct run_target *target = plan->target;
     plan->name = target->name;
     int r = find_program(call, plan, err);
-    r = r < 0 ? r : resolve_mounts(call, &target->mounts, err);
+    r = r < 0 ? r : resolve_mounts(call, "target", target->name, &target->mounts, err);
     if (r < 0) {
         return r;
     }
@@ -522,7 +524,8 @@ static int run_call(struct call *call, struct error *err) {
         r = make_plan(call, &call->plans[i], err);
     }
     for (size_t i = 0; r == 0 && i < call->spec.n_services; i++) {
-        r = resolve_mounts(call, &call->spec.services[i].mounts, err);
+        const struct run_service *service = &call->spec.services[i];
+        r = resolve_mounts(call, "service", service->name, &service->mounts, err);
     }
     if (r < 0) {
         return complain(r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT, err->text);

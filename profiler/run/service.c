@@ -102,17 +102,12 @@ static int start_command(struct run_session *session, const char *dir,
 }
 
 /* The network of the session, which is created with its first container. */
-static int join_network(struct run_session *session, const struct run_owner *owner,
-                        struct error *err) {
+static int join_network(struct run_session *session, struct error *err) {
     if (session->network != NULL) {
         return 0;
     }
-    struct buf name CLEANUP_BUF = {0};
-    buf_printf(&name, "waap-run-%s", owner->text);
     int r = run_engine_open(&session->engine, session->config->settings, err);
-    r = r < 0 ? r : run_engine_create_network(&session->engine, buf_str(&name), err);
-    session->network = r < 0 ? NULL : buf_take(&name);
-    return r;
+    return r < 0 ? r : run_engine_create_network(&session->engine, &session->network, err);
 }
 
 /* Names are resolved by /etc/hosts, which needs no name server of the engine. */
@@ -132,7 +127,7 @@ static int start_container(struct run_session *session, const struct run_service
     struct run_owner owner = run_engine_owner();
     struct run_engine_info info;
     char *digest CLEANUP_FREE = NULL;
-    int r = join_network(session, &owner, err);
+    int r = join_network(session, err);
     r = r < 0 ? r : run_engine_image(engine, spec->image, &digest, err);
     if (r < 0) {
         return r;
@@ -164,7 +159,7 @@ static int start(struct run_session *session, const char *dir, size_t i, struct 
     int r = spec->image != NULL ? start_container(session, spec, &service->container, &state, err)
                                 : start_command(session, dir, spec, &service->pid, err);
     if (r < 0) {
-        return err == NULL ? r : error_set(err, r, "service %s: %s", spec->name, err->text);
+        return error_set(err, r, "service %s: %s", spec->name, err->text);
     }
     return await_ready(session, spec, service, state.address, err);
 }

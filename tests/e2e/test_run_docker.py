@@ -139,13 +139,13 @@ profiling:
     for source in ("../elsewhere", "link", str(tmp_path / "elsewhere")):
         text = f"profiling: {{{QUICK}, args: [head, /e/e], mounts: [{{source: {source}, target: /e}}]}}"
         _, ended = profile(text, "--force", file="app/sage.yaml", code=2)
-        assert f"{tmp_path}/elsewhere is not below {tmp_path}/app, the folder of the file" in ended.stderr
+        assert f"target 1: mounts: {tmp_path}/elsewhere is not below {tmp_path}/app, the folder of the file" in ended.stderr
         record, _ = profile(text, "--force", f"--run.mounts-allow={tmp_path}/elsewhere", file="app/sage.yaml")
         assert record.output() == "other\n"
     record, _ = profile(text, "--force", file="app/sage.yaml", WAAP_RUN_MOUNTS_ALLOW=f"/nonexistent,{tmp_path}/elsewhere")
     assert record.output() == "other\n"
     _, ended = profile(text.replace("elsewhere", "absent"), "--force", file="app/sage.yaml", code=4)
-    assert f"mounts: {tmp_path}/absent: No such file" in ended.stderr
+    assert f"target 1: mounts: {tmp_path}/absent: No such file" in ended.stderr
     _, ended = profile(text, "--force", "--", "true", file="app/sage.yaml", code=2, image=None)
     assert "target 1: mounts need an image for the application, too" in ended.stderr
 
@@ -177,12 +177,13 @@ def test_playback_server(profile, tmp_path):
 
 @pytest.mark.usefixtures("video")
 @pytest.mark.parametrize("more, complaint", [
+    ({"mounts": [{"source": "/etc", "target": "/etc"}]}, "service playback: mounts: /etc is not below"),
     ({"command": ["true"]}, "service playback: ended before it was ready: see its output in"),
     ({"ready": {"tcp": 9, "timeout": "300ms"}}, "service playback: not ready after 0.3 s"),
     ({"image": "local/absent:1"}, "service playback: image local/absent:1 is not on this machine"),
 ])
 def test_playback_server_that_fails(profile, more, complaint):
-    _, ended = profile(playback(CLIENT, **more), code=4)
+    _, ended = profile(playback(CLIENT, **more), code=2 if "mounts" in more else 4)
     assert complaint in ended.stderr
 
 

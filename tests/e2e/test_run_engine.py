@@ -21,6 +21,9 @@ class Engine(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     exit_code = 0
     is_lost = False  # from the end of the container on
+    init = "N/A"  # the commit of Docker's init; that is what it says where it has none
+    refused = "?"  # the path of what it cannot do
+    asked = None  # becomes a list of the requests with their bodies
     output = staticmethod(lambda n_lines: b"")
 
     def answer(self, body, status=200):
@@ -37,11 +40,14 @@ class Engine(http.server.BaseHTTPRequestHandler):
         elif url.path == "/containers/json":
             self.answer(b"[]")
         else:
-            self.answer(json.dumps({"Id": "sha256:1", "State": {"Running": False, "ExitCode": self.exit_code}}).encode())
+            self.answer(json.dumps({"Id": "sha256:1", "State": {"Running": False, "ExitCode": self.exit_code},
+                                    "InitCommit": {"ID": self.init}}).encode())
 
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        lost = self.is_lost and self.path.endswith("/wait")
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.asked is not None:
+            self.asked.append((self.path, body))
+        lost = self.path == self.refused or self.is_lost and self.path.endswith("/wait")
         self.answer(json.dumps({"Id": ID, "message": "gone"}).encode(), status=500 if lost else 200)
 
     def do_DELETE(self):
@@ -58,17 +64,19 @@ class Engine(http.server.BaseHTTPRequestHandler):
 def profile(run_waap, tmp_path):
     """profile(code=…, exit_code=…): a run with an engine of these traits; its Record."""
 
-    def run(code=0, **traits):
+    def run(code=0, section="", **traits):
         path = tmp_path / "s"
         engine = type("Engine", (Engine,), traits)
         with socketserver.ThreadingUnixStreamServer(str(path), engine) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
-            (tmp_path / "sage.yaml").write_text(f"profiling: {{{QUICK}}}")
+            (tmp_path / "sage.yaml").write_text(f"profiling: {{{QUICK}{section}}}")
             ended = run_waap("run", tmp_path / "sage.yaml", f"--out={tmp_path / 'out'}", "--image=x", timeout=60,
                              env={**os.environ, "DOCKER_HOST": f"unix://{path}"})
             server.shutdown()
         assert ended.returncode == code, ended.stderr
-        return Record(tmp_path / "out")
+        record = Record(tmp_path / "out")
+        record.complaints = ended.stderr
+        return record
 
     return run
 
@@ -88,3 +96,24 @@ def test_exit_codes(profile, code, expected):
 def test_engine_that_goes(profile):
     """Nobody knows how the application ended: not well, at any rate."""
     assert profile(code=3, is_lost=True).ends[0]["exit"] == 125
+
+
+@pytest.mark.parametrize("commit, section, used", [
+    ("N/A", "", False),  # Docker without docker-init
+    ("de40ad0", "", True),
+    ("", "", True),  # Debian's tini, and podman
+    ("", ", init: false", False),
+])
+def test_init(profile, commit, section, used):
+    """It is asked for where the engine has it, as a container with it cannot start elsewhere."""
+    asked = []
+    profile(init=commit, section=section, asked=asked)
+    bodies = [json.loads(body) for path, body in asked if path == "/containers/create"]
+    assert [body["HostConfig"]["Init"] for body in bodies] == [used]
+
+
+def test_no_network(profile):
+    """Docker has a limited number of them."""
+    record = profile(code=4, section=", services: [{image: x}]", refused="/networks/create")
+    assert record.complaints == "waap run: service x: container engine: gone\n"
+    assert record.lines[-1]["kind"] == "finished" and not record.ends
