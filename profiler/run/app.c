@@ -258,7 +258,7 @@ static int create_container(struct container_app *container, struct error *err) 
         .argv = plan->argv,
         .env = plan->env,
         .network = session->network,
-        .hosts = session->hosts,
+        .hosts = (const char *const *)session->hosts,
         .socket_dir = session->socket_dir,
         .dataset = plan->dataset,
         .mounts = target->mounts,

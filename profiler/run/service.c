@@ -139,7 +139,7 @@ static int start_container(struct run_session *session, const struct run_service
         .argv = spec->command,
         .env = spec->env,
         .network = session->network,
-        .hosts = session->hosts,
+        .hosts = (const char *const *)session->hosts,
         .mounts = spec->mounts,
         .init = info.has_init,
     };
@@ -195,7 +195,7 @@ static bool all_ended(struct run_session *session) {
 static void remove_containers(struct run_session *session) {
     for (size_t i = 0; i < session->spec->n_services; i++) {
         char *id CLEANUP_FREE = session->services[i].container;
-        char *host CLEANUP_FREE = (char *)session->hosts[i];
+        free(session->hosts[i]);
         if (id != NULL) {
             int output_fd CLEANUP_CLOSE = open_output(session, &session->spec->services[i], NULL);
             run_engine_call(&session->engine, "POST", NULL, NULL, "/containers/%s/stop?t=%d", id,

@@ -40,7 +40,7 @@ struct run_session {
     struct run_service_state *services; /* those of the spec; NULL: not started */
     struct run_engine engine;           /* of their containers */
     char *network;                      /* of their containers; NULL: the host's */
-    const char **hosts;                 /* "name:address" of each there; NULL: none */
+    char **hosts;                       /* "name:address" of each there; NULL: none */
 
     bool sampling;
     int64_t next_ns; /* when the next sample is due */
