@@ -94,8 +94,9 @@ static void test_new_gpu_memory(void) {
         declare("gpu.memory.new_bytes", "gauge");
         phase(1, "run", 5);
         sample(1, 5, "'gpu.memory.new_bytes{of=`machine`}':0");
-        sample(1, 6, named ? "'gpu.memory.new_bytes{of=`machine`}':90,'gpu.memory.new_bytes':70"
-                           : "'gpu.memory.new_bytes{of=`machine`}':90");
+        sample(1, 6,
+               named ? "'gpu.memory.new_bytes{of=`machine`}':90,'gpu.memory.new_bytes':70"
+                     : "'gpu.memory.new_bytes{of=`machine`}':90");
         end(1, 7, ",'wall_seconds':2");
         read_back();
         static const struct expected rows[][2] = {
