@@ -245,10 +245,6 @@ static int ensure_owner(struct push_session *session, struct error *err) {
 
 static int take_metrics(struct push_session *session, const struct push_message *message,
                         struct error *err) {
-    if (message->plugin != NULL) {
-        return counted(session,
-                       error_set(err, -EINVAL, "plugin: name it in a hello on this connection"));
-    }
     if (message->group != NULL) {
         return counted(session, error_set(err, -EINVAL, "group: groups are pushed over HTTP"));
     }
@@ -269,6 +265,10 @@ static int take_message(struct push_session *session, const struct push_message 
     int r = message->kind != PUSH_MESSAGE_EMPTY ? ensure_owner(session, err) : 0;
     if (r < 0 || message->kind == PUSH_MESSAGE_EMPTY) {
         return r;
+    }
+    if (message->plugin != NULL) {
+        return counted(session,
+                       error_set(err, -EINVAL, "plugin: name it in a hello on this connection"));
     }
     if (message->kind == PUSH_MESSAGE_METRICS) {
         return take_metrics(session, message, err);

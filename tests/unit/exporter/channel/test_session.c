@@ -90,6 +90,19 @@ static void test_groups_are_not_for_the_socket(void) {
     TEST_ASSERT_EQUAL_size_t(0, n_seen);
 }
 
+/* A knob is the plugin's that says it, so a line that names another is not taken for its own. */
+static void test_knobs_are_of_the_hello(void) {
+    say("{\"hello\":{\"plugin\":\"p\"}}");
+    const char *declared =
+        say("{\"param\":\"res\",\"type\":\"int\",\"default\":1,\"plugin\":\"other\"}");
+    TEST_ASSERT_NOT_NULL(strstr(declared, "name it in a hello"));
+    TEST_ASSERT_NULL(session.knobs.plugin);
+    say("{\"param\":\"res\",\"type\":\"int\",\"default\":1}");
+    const char *applied = say("{\"param\":\"res\",\"applied\":2,\"plugin\":\"other\"}");
+    TEST_ASSERT_NOT_NULL(strstr(applied, "name it in a hello"));
+    TEST_ASSERT_EQUAL_DOUBLE(1, knobs_find(session.knobs.plugin, "res")->applied.number);
+}
+
 /* Its figures are known for as long as it is connected, whoever comes and goes. */
 static void test_the_start_of_who_is_connected(void) {
     say("{\"hello\":{\"plugin\":\"p\",\"start\":\"s\"}}");
