@@ -612,8 +612,14 @@ static bool changes_ttl(const struct push_series *series, const struct push_upda
     return given ? update->ttl_ms != series->ttl_ms : series->owner->group && series->ttl_ms > 0;
 }
 
-static void move_to_front(struct push_series *series, struct push_total *total) {
+static void move_to_front(struct push_store *store, struct push_series *series,
+                          struct push_total *total) {
     struct push_total **link = &series->totals;
+    if (*link == total) {
+        return;
+    }
+    const struct push_change change = {total->rank, push_total_rank(series)};
+    push_table_write(store->table, &change, 1);
     while (*link != total) {
         link = &(*link)->next;
     }
@@ -629,7 +635,7 @@ static void perform(struct push_plan *plan, const struct step *step,
     struct push_family *named = series->mean != NULL ? series->mean->family : series->family;
     push_value_apply(store, series, step->total, update, plan->now_ms);
     if (step->total != NULL) {
-        move_to_front(series, step->total);
+        move_to_front(store, series, step->total);
     }
     series->updated_ms = plan->now_ms;
     series->start = plan->batch->start;

@@ -254,6 +254,20 @@ static int load_mean(struct loader *loader, const struct push_entry *entry, uint
     return r;
 }
 
+/* Puts the first total behind those of higher rank. Words are not covered by the entry's check. */
+static void sort_first(struct push_series *series, double rank) {
+    struct push_total *total = series->totals, **link = &total->next;
+    *total->rank = rank >= 0 && rank < 0x1p52 ? rank : 0;
+    while (*link != NULL && *(*link)->rank > *total->rank) {
+        link = &(*link)->next;
+    }
+    if (link != &total->next) {
+        series->totals = total->next;
+        total->next = *link;
+        *link = total;
+    }
+}
+
 static int load_total(struct loader *loader, const struct push_entry *entry, uint32_t id) {
     (void)id;
     struct push_series *series = find(&loader->series, entry->detail);
@@ -270,7 +284,12 @@ static int load_total(struct loader *loader, const struct push_entry *entry, uin
     struct push_total *total = NULL;
     int r = push_total_create(loader->store, series, start, &total, NULL);
     if (r == 0) {
+        double rank = 0; /* earlier versions have none */
         memcpy(total->last, entry->words, series->n_values * sizeof(double));
+        if (entry->n_words > series->n_values) {
+            memcpy(&rank, &entry->words[series->n_values], sizeof(rank));
+        }
+        sort_first(series, rank);
         push_table_commit(loader->store->table, total->entry);
     }
     return r;

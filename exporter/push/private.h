@@ -51,6 +51,7 @@ struct push_total {
     struct push_entry *entry;
     uint64_t start;
     double *last; /* in the entry; as many as the series has values */
+    double *rank; /* behind them: grows towards the front of the list, so it outlives a restart */
 };
 
 /* A start with connections. */
@@ -340,6 +341,8 @@ static inline struct push_series *push_series_base(struct push_series *series) {
 }
 
 bool push_start_is_connected(const struct push_store *store, uint64_t number);
+/* Of a total that comes first. */
+double push_total_rank(const struct push_series *series);
 /* Puts a new total first. */
 int push_total_create(struct push_store *store, struct push_series *series, uint64_t start,
                       struct push_total **ret_total, struct error *err);

@@ -534,6 +534,10 @@ bool push_start_is_connected(const struct push_store *store, uint64_t number) {
     return find_start(store, number) != NULL;
 }
 
+double push_total_rank(const struct push_series *series) {
+    return series->totals != NULL ? *series->totals->rank + 1 : 1;
+}
+
 int push_total_create(struct push_store *store, struct push_series *series, uint64_t start,
                       struct push_total **ret_total, struct error *err) {
     struct push_total *total = mem_zalloc(1, sizeof(*total));
@@ -542,7 +546,7 @@ int push_total_create(struct push_store *store, struct push_series *series, uint
         .type = PUSH_ENTRY_TOTAL,
         .owner = push_table_id(store->table, series->owner->entry),
         .detail = push_table_id(store->table, series->entry),
-        .n_words = series->n_values,
+        .n_words = series->n_values + 1,
         .key = {{&total->start, sizeof(total->start)}},
     };
     int r = push_table_add(store->table, &spec, &total->entry, err);
@@ -551,6 +555,8 @@ int push_total_create(struct push_store *store, struct push_series *series, uint
         return r;
     }
     total->last = push_entry_values(total->entry);
+    total->rank = total->last + series->n_values;
+    *total->rank = push_total_rank(series);
     total->next = series->totals;
     series->totals = total;
     push_charge(store, series->owner, (ptrdiff_t)entry_cost(total->entry));

@@ -28,7 +28,7 @@ enum push_entry_type {
     PUSH_ENTRY_FAMILY, /* detail: type. key: name */
     PUSH_ENTRY_HELP,   /* detail: family. key: text */
     PUSH_ENTRY_SERIES, /* detail: family. words: time to live, values. key: bounds, labels */
-    PUSH_ENTRY_TOTAL,  /* detail: series. words: last figures. key: start */
+    PUSH_ENTRY_TOTAL,  /* detail: series. words: last figures, rank. key: start */
     PUSH_ENTRY_NOTE,   /* key: its key, its text */
     PUSH_ENTRY_MEAN,   /* detail: series, a counter that is a rate */
 };

@@ -412,6 +412,31 @@ static void test_the_latest_starts_are_kept(void) {
     TEST_ASSERT_NOT_NULL(strstr(page, "n_total{plugin=\"a\"} 65\n"));
 }
 
+/* A long-lived process beside many short ones: it came first, but was heard of last. */
+static void test_the_latest_start_is_not_the_newest(void) {
+    struct push_owner *a = fixture_plugin(store, "a");
+    double total = 1;
+    const struct push_update update = {.name = "n",
+                                       .type = PUSH_COUNTER,
+                                       .op = PUSH_TOTAL,
+                                       .values = &total,
+                                       .n_values = 1,
+                                       .ttl_ms = PUSH_TTL_DEFAULT};
+    for (uint64_t start = 1; start <= 64; start++) {
+        push(a, &update, start);
+    }
+    total = 1000;
+    push(a, &update, 1);
+    reload(SIZE_MAX);
+    a = fixture_plugin(store, "a");
+    total = 1;
+    push(a, &update, 65);
+    total = 1000;
+    push(a, &update, 1); /* said before: counts no more */
+    char *page CLEANUP_FREE = fixture_scrape(store);
+    TEST_ASSERT_NOT_NULL(strstr(page, "n_total{plugin=\"a\"} 1064\n"));
+}
+
 /* A table that is full refuses what would be added; what is there goes on. */
 static void test_full_table(void) {
     struct push_store_config config = fixture_config();
