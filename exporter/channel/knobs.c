@@ -122,6 +122,15 @@ static void sweep(struct knobs *knobs) {
     forget_below(place, UINT64_MAX);
 }
 
+/* Searching those that are gone takes long, so once a second is enough. */
+static bool sweep_if_due(struct knobs *knobs) {
+    bool is_due = clock_monotonic_ns() - knobs->swept_ns > CLOCK_NS_PER_SEC;
+    if (is_due) {
+        sweep(knobs);
+    }
+    return is_due;
+}
+
 static size_t labels_size(const struct knobs *knobs, const struct push_owner *owner) {
     struct push_owner_view view = push_owner_view(knobs->store, owner);
     size_t n = 0;
@@ -145,7 +154,7 @@ static struct knobs_plugin *enter(struct knobs *knobs, const struct push_owner *
     uint64_t number = number_of(knobs, owner);
     struct knobs_plugin *plugin = plugin_at(find_place(knobs, number), number);
     if (plugin == NULL) {
-        sweep(knobs);
+        sweep_if_due(knobs);
         plugin = add_plugin(knobs, find_place(knobs, number), owner);
     }
     return plugin;
@@ -176,12 +185,9 @@ static int check_room(struct knobs *knobs, const struct knobs_plugin *plugin,
     if (peer_bytes(knobs, plugin) - less + more <= max) {
         return 0;
     }
-    /* Plugins that expired still count. Searching them takes long, so once a second is enough. */
-    if (clock_monotonic_ns() - knobs->swept_ns > CLOCK_NS_PER_SEC) {
-        sweep(knobs);
-        if (peer_bytes(knobs, plugin) - less + more <= max) {
-            return 0;
-        }
+    /* Plugins that expired still count until then. */
+    if (sweep_if_due(knobs) && peer_bytes(knobs, plugin) - less + more <= max) {
+        return 0;
     }
     return error_set(err, -E2BIG,
                      "%s: the params of %s would take more than %zu bytes under all its names, a "

@@ -10,8 +10,9 @@
 #include "exporter/daemon/handlers.h"
 #include "exporter/daemon/upload.h"
 
-/* Each is looked up on the loop, in about a microsecond. */
-enum { MAX_RUNS = 100 };
+/* Each run is looked up on the loop, in about a microsecond. A knob takes up to 40 of them with
+ * thousands of plugins, among which those of its peer are counted. */
+enum { MAX_RUNS = 100, MAX_KNOBS = 100 };
 
 /* The owner that an object names: a plugin, a group, or none. */
 struct push_target {
@@ -45,6 +46,7 @@ struct push_request {
     struct push_run *runs, *last_run; /* in the reader's memory */
     size_t n_runs;
     struct push_knob *knobs, **last_knob; /* in the reader's memory */
+    size_t n_knobs;
     size_t index;                         /* of the object that is wrong, from 1; 0: none alone */
     const char *name;                     /* of its metric */
 };
@@ -117,6 +119,9 @@ static int name_owner(struct push_request *push, const struct push_target *targe
 
 static int take_knob(struct push_request *push, const struct push_message *message, size_t first,
                      struct error *err) {
+    if (++push->n_knobs > MAX_KNOBS) {
+        return error_set(err, -EFBIG, "more than %d params at once", MAX_KNOBS);
+    }
     int r = name_owner(push, &(struct push_target){.plugin = message->plugin}, first, err);
     struct push_knob *knob = r < 0 ? NULL : arena_take(&push->reader->arena, sizeof(*knob));
     if (r == 0 && knob == NULL) {

@@ -129,6 +129,23 @@ def test_what_is_rejected(daemon, objects, status, error):
     assert answer["index"] == 1 + len(objects) and "fps" not in daemon.get("/metrics").text
 
 
+def test_many_at_once(daemon):
+    """One body cannot hold the loop: each declaration looks through all plugins with knobs."""
+    def timed(*objects):
+        begin = time.monotonic()
+        status, _ = push(daemon, *objects)
+        return status, time.monotonic() - begin
+
+    names = [f"p{i:05}" for i in range(5000)]
+    n = 0
+    while n < len(names) and push(daemon, *({**RES, "plugin": name} for name in names[n:n + 99]))[0] == 200:
+        n += 99
+    assert n >= 4000
+    status, seconds = timed(*20000 * [{**RES, "plugin": names[n - 99]}])
+    assert status == 413 and seconds < 1
+    assert push(daemon, *100 * [RES])[0] == 200
+
+
 @pytest.mark.parametrize("query, error", [("?wait=2h", "wait"), ("?wait=soon", "duration"), ("?version=x", "version")])
 def test_bad_parameters(daemon, query, error):
     push(daemon, RES)
