@@ -26,6 +26,7 @@ struct push_run {
     struct push_run *next;
     struct push_target target;
     size_t first; /* of its updates */
+    size_t n_knobs;
     struct push_owner *owner;
 };
 
@@ -130,6 +131,7 @@ static int take_knob(struct push_request *push, const struct push_message *messa
     if (r == 0) {
         *knob =
             (struct push_knob){.run = push->last_run, .message = *message, .index = push->index};
+        push->last_run->n_knobs++;
         *push->last_knob = knob;
         push->last_knob = &knob->next;
     }
@@ -295,7 +297,7 @@ static int prepare(struct http_upload *upload, struct error *err) {
     bool is_limited = push_store_limits(push->store)->max_line_rate > 0;
     for (struct push_run *run = push->runs; is_limited && run != NULL && r == 0; run = run->next) {
         size_t n_updates = end_of_run(run, batch) - run->first; /* once all may */
-        http_push_spend_rate(push->store, run->owner, n_updates);
+        http_push_spend_rate(push->store, run->owner, n_updates + run->n_knobs);
     }
     upload->owner = push->runs != NULL ? push->runs->owner : NULL;
     return r;

@@ -129,6 +129,13 @@ def test_what_is_rejected(daemon, objects, status, error):
     assert answer["index"] == 1 + len(objects) and "fps" not in daemon.get("/metrics").text
 
 
+def test_knobs_count_for_the_rate(waap):
+    """As their lines do on the socket."""
+    daemon = waap(*ALONE, "--push.socket=", "--push.max-line-rate=10")
+    assert push(daemon, *50 * [RES])[0] == 200
+    assert push(daemon, RES)[0] == 429
+
+
 def test_many_at_once(daemon):
     """One body cannot hold the loop: each declaration looks through all plugins with knobs."""
     def timed(*objects):
