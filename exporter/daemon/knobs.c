@@ -38,7 +38,7 @@ static bool is_of_waiting(const char *parameter) {
 
 /* Names for an answer, sorted: of labels by which plugins of one name are chosen, as parameters of
  * the address, or of knobs. Those beyond can be used as well: they are just not named. */
-enum { MAX_NAMES = 32 };
+enum { MAX_NAMES = 32, MAX_CHOICES = 16 };
 
 struct names {
     const char *at[MAX_NAMES];
@@ -147,12 +147,17 @@ static void fail_ambiguous(struct http_request *request, const char *plugin, con
                param != NULL ? "the param " : "this name", param != NULL ? param : "");
     struct push_owner *owner = NULL;
     struct found_knob found;
-    for (bool first = true; (owner = push_store_next_owner(daemon->push_store, owner)) != NULL;) {
+    size_t n = 0;
+    while (n <= MAX_CHOICES &&
+           (owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
         struct push_owner_view view = push_owner_view(daemon->push_store, owner);
         if (is_selected(request, &view, plugin) && has_knob(daemon, owner, param, &found)) {
-            buf_add_str(&text, first ? "" : " or ");
-            add_choice(&text, &view, selectors);
-            first = false;
+            buf_add_str(&text, n == 0 ? "" : " or ");
+            if (n++ == MAX_CHOICES) {
+                buf_add_str(&text, "…");
+            } else {
+                add_choice(&text, &view, selectors);
+            }
         }
     }
     http_json_fail(request, MHD_HTTP_CONFLICT, buf_str(&text));

@@ -117,6 +117,16 @@ def test_several_of_one_name(daemon):
     assert knobs(daemon, "?job=a&wait=0s")["params"]
 
 
+def test_the_choice_among_many_is_short(daemon):
+    """Anybody may ask, and a peer may have thousands of plugins of one name."""
+    labels = {f"l{i:02}" + "x" * 100: "v" for i in range(20)}
+    for i in range(60):
+        push(daemon, {"hello": {"plugin": "cars", "job": str(i), "labels": {} if i else labels}},
+             {"metric": "fps", "type": "gauge", "set": 1})
+    answer = daemon.get("/api/v1/plugins/cars")
+    assert answer.status == 409 and answer.text.count("job=") == 16 and "or …" in answer.text, answer.text
+
+
 @pytest.mark.parametrize("objects, status, error", [
     ([{**RES, "min": 2000}], 400, "res"),
     ([{"plugin": "cars", "param": "res", "applied": 5}], 404, "no such param was declared"),
