@@ -436,7 +436,7 @@ static void handle_knobs(struct http_request *request, const char *plugin) {
         http_json_fail(request, MHD_HTTP_BAD_REQUEST, err.text);
     } else if (wait_ms == 0) {
         reply_knobs(request, found.plugin);
-    } else if (http_hold(request)) {
+    } else if (http_hold_poll(request)) {
         struct knobs_poll *poll = mem_alloc(sizeof(*poll));
         *poll = (struct knobs_poll){
             .request = request,

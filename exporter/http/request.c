@@ -248,17 +248,25 @@ static bool has_place(const struct http_request *request, const size_t *among) {
     return *among < max && n_own < max - max / 4;
 }
 
-bool http_hold(struct http_request *request) {
+static bool hold_among(struct http_request *request, size_t *among) {
     struct http_server *server = request->server;
     if (!is_open(request)) {
         return false;
     }
-    if (!has_place(request, &server->n_tasks)) {
+    if (!has_place(request, among)) {
         reply_too_many(request, server->max_tasks);
         return false;
     }
-    hold(request, &server->n_tasks);
+    hold(request, among);
     return true;
+}
+
+bool http_hold(struct http_request *request) {
+    return hold_among(request, &request->server->n_tasks);
+}
+
+bool http_hold_poll(struct http_request *request) {
+    return hold_among(request, &request->server->n_polls);
 }
 
 bool http_hold_upload(struct http_request *request) {

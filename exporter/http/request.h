@@ -130,6 +130,9 @@ unsigned http_json_status(int code);
  * all or of this peer: the reply is 503 then. */
 bool http_hold(struct http_request *request);
 
+/* The same for a request that waits for minutes: those take no place of others. */
+bool http_hold_poll(struct http_request *request);
+
 /* The same for a scrape. It may be cancelled and get 503 later, in favour of a peer that has fewer
  * scrapes waiting. */
 bool http_hold_scrape(struct http_request *request, void (*cancel)(struct http_request *request));

@@ -352,7 +352,8 @@ size_t http_server_n_busy(const struct http_server *server) {
 }
 
 size_t http_server_n_held(const struct http_server *server) {
-    return server->n_scrapes + server->n_tasks + server->n_checks + server->n_uploads;
+    return server->n_scrapes + server->n_tasks + server->n_polls + server->n_checks +
+           server->n_uploads;
 }
 
 void http_server_destroy(struct http_server *server) {

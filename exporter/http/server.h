@@ -39,8 +39,9 @@ struct http_server {
     size_t pool_size; /* memory of libmicrohttpd for a connection's head and response, at least */
     size_t max_scrapes;
     size_t n_scrapes;
-    size_t max_tasks; /* other requests that wait; and as many uploads */
+    size_t max_tasks; /* other requests that wait; and as many polls, and as many uploads */
     size_t n_tasks;
+    size_t n_polls; /* wait for something that may not happen */
     size_t n_uploads;
     size_t n_checks; /* of passwords, waiting or under way */
     struct http_checks checks;

@@ -1,6 +1,8 @@
 """Knobs of plugins that speak HTTP only: declared and confirmed by pushes, turned while the plugin waits."""
 
+import contextlib
 import json
+import socket
 import threading
 import time
 
@@ -161,6 +163,17 @@ def test_many_at_once(daemon):
     status, seconds = timed(*20000 * [{**RES, "plugin": names[n - 99]}])
     assert status == 413 and seconds < 1
     assert push(daemon, *100 * [RES])[0] == 200
+
+
+def test_waiting_requests_take_no_place_of_others(daemon):
+    push(daemon, RES)
+    with contextlib.ExitStack() as stack:
+        for _ in range(40):
+            waiting = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port)))
+            waiting.sendall(f"GET {KNOBS}?wait=30s HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        wait_until(lambda: daemon.get(KNOBS + "?wait=1ms").status == 503)
+        deleted = daemon.get("/api/v1/series?match[]=nosuch", method="DELETE")
+        assert deleted.status == 200, deleted.text
 
 
 @pytest.mark.parametrize("query, error", [("?wait=2h", "wait"), ("?wait=soon", "duration"), ("?version=x", "version")])
