@@ -8,8 +8,8 @@
 #include "exporter/core/error.h"
 #include "exporter/push/store.h"
 
-/* Which peer owns a plugin's name: the first that uses it. While that peer is connected or has
- * series, only a better known peer takes the name over. Containers have different names by their
+/* Which peer owns a plugin's name: the first that uses it. While that peer is connected, has series
+ * or lingers (push_owner_linger), only a better known peer takes the name over. Containers have different names by their
  * labels. */
 
 /* What is known of a peer, in ascending order. A user can name a cgroup like a container, see

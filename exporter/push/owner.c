@@ -633,7 +633,7 @@ static int claim_owner(struct push_store *store, struct push_owner *owner,
     if (owner->is_claimed && is_same(&owner->claim, claim)) {
         return 0;
     }
-    bool in_use = owner->n_refs > 1 || owner->n_series > 0;
+    bool in_use = owner->n_refs > 1 || owner->n_series > 0 || owner->lingers;
     bool stronger = owner->is_claimed && claim->kind > owner->claim.kind;
     if (owner->is_claimed && in_use && !stronger && !may_take) {
         return refuse_claim(owner, claim, err);

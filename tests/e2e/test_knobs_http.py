@@ -192,6 +192,16 @@ def test_a_plugin_on_the_socket_is_not_spoken_for(daemon, tmp_path):
         assert knobs(daemon)["params"][0]["applied"] == 720
 
 
+def test_a_plugin_that_was_on_the_socket_is_not_spoken_for(daemon, tmp_path):
+    """Nor while it is away: its knobs are its own as long as its series would be."""
+    with Plugin(tmp_path / "push.sock", {"plugin": "cars"}) as plugin:
+        plugin.tell({key: RES[key] for key in RES if key != "plugin"})
+    wait_until(lambda: json.loads(daemon.get("/api/v1/plugins").text)["data"][0]["connections"] == 0)
+    code, answer = push(daemon, {**RES, "default": 240}, {"plugin": "cars", "param": "res", "applied": 240})
+    assert code == 403, answer
+    assert knobs(daemon)["params"][0]["applied"] == 720
+
+
 def test_strangers_declare_nothing(waap):
     address = own_address()
     if address is None:
