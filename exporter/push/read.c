@@ -406,6 +406,11 @@ static void add_series(const struct push_series *series, int64_t now_ms, struct 
     }
 }
 
+/* An older collection may go on behind a newer one, which refers to the item as well. */
+static void note_collected(uint64_t *collected, uint64_t collection) {
+    *collected = *collected > collection ? *collected : collection;
+}
+
 /* Adds the next series, or goes on to the next family. What was made after the collection began is
  * left out: it may replace a series of the same name that is in the snapshot already. */
 static void collect_next(struct push_reader *reader, uint64_t newest, int64_t now_ms,
@@ -413,7 +418,7 @@ static void collect_next(struct push_reader *reader, uint64_t newest, int64_t no
     struct push_walk *walk = &reader->position;
     struct push_family *family = CONTAINER_OF(walk->outer, struct push_family, link);
     if (walk->inner == NULL) {
-        family->collected = reader->collection;
+        note_collected(&family->collected, reader->collection);
         walk->inner = family->series.next;
     }
     if (walk->inner == &family->series || family->number > newest) {
@@ -423,7 +428,7 @@ static void collect_next(struct push_reader *reader, uint64_t newest, int64_t no
     struct push_series *series = CONTAINER_OF(walk->inner, struct push_series, in_family);
     walk->inner = walk->inner->next;
     if (series->number <= newest) {
-        series->collected = reader->collection;
+        note_collected(&series->collected, reader->collection);
         add_series(series, now_ms, out);
     }
 }

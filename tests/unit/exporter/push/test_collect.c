@@ -1,6 +1,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "exporter/push/private.h"
 #include "tests/unit/exporter/push/push_fixture.h"
 
 /* One thread scrapes and renders while another pushes and removes: nothing that a page refers to
@@ -120,4 +121,57 @@ static void test_a_slow_reader(void) {
         push_reader_destroy(others[i]);
     }
     push_owner_unref(store, owner);
+}
+
+struct collection {
+    struct push_reader *reader;
+    struct snapshot snapshot;
+    pthread_t thread;
+};
+
+static void *collect(void *context) {
+    struct collection *collection = context;
+    push_reader_collect(collection->reader, &collection->snapshot);
+    return NULL;
+}
+
+static void begin_collection(struct collection *collection, uint64_t number) {
+    snapshot_reset(&collection->snapshot);
+    TEST_ASSERT_EQUAL_INT(0, pthread_create(&collection->thread, NULL, collect, collection));
+    for (bool begun = false; !begun; sched_yield()) { /* it then waits for the loop */
+        pthread_mutex_lock(&store->lock);
+        begun = store->collections == number;
+        pthread_mutex_unlock(&store->lock);
+    }
+}
+
+/* An older collection that goes on behind a newer one, as during a reload, does not make a series
+ * the older one's alone. */
+static void test_two_readers_at_once(void) {
+    enum { TRIES = 40, SERIES = 400 };
+    struct collection older = {0}, newer = {0};
+    newer.reader = push_reader_create(store);
+    for (uint64_t i = 0; i < TRIES; i++) {
+        struct push_owner *owner = fixture_plugin(store, "p");
+        for (int k = 0; k < SERIES; k++) {
+            char name[16];
+            snprintf(name, sizeof(name), "m%d", k);
+            fixture_push(store, owner, name, PUSH_GAUGE, PUSH_SET, 1);
+        }
+        older.reader = push_reader_create(store);
+        atomic_fetch_add(&store->n_waiting, 1);
+        begin_collection(&older, 2 * i + 1);
+        begin_collection(&newer, 2 * i + 2);
+        atomic_fetch_sub(&store->n_waiting, 1);
+        pthread_join(older.thread, NULL);
+        pthread_join(newer.thread, NULL);
+        push_store_remove_owner(store, owner);
+        push_reader_destroy(older.reader);
+        struct exposition_part *part = exposition_part_create(&newer.snapshot, NULL);
+        exposition_part_unref(part);
+        push_owner_unref(store, owner);
+    }
+    push_reader_destroy(newer.reader);
+    snapshot_finish(&older.snapshot);
+    snapshot_finish(&newer.snapshot);
 }
