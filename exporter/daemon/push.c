@@ -258,7 +258,7 @@ static int find_owners(struct push_request *push, const struct http_upload *uplo
     return 0;
 }
 
-/* Before the metrics are applied: a declaration that is rejected rejects them as well. */
+/* Between the trial of the metrics and their application: what is rejected rejects all. */
 static int apply_knobs(struct push_request *push, struct error *err) {
     struct knobs *knobs = daemon_of(push->upload.request)->knobs;
     int r = 0;
@@ -293,13 +293,17 @@ static int prepare(struct http_upload *upload, struct error *err) {
     };
     int r = push->runs == NULL ? name_owner(push, &(struct push_target){0}, 0, err) : 0;
     r = r == 0 ? find_owners(push, upload, err) : r;
+    upload->owner = push->runs != NULL ? push->runs->owner : NULL;
+    if (r == 0 && push->knobs != NULL && batch->n_updates > 0) {
+        r = push_store_try(push->store, upload->owner, batch, &upload->failed, err);
+        r = r == -EFBIG ? error_set(err, r, "%s, and half of them beside params", err->text) : r;
+    }
     r = r == 0 ? apply_knobs(push, err) : r;
     bool is_limited = push_store_limits(push->store)->max_line_rate > 0;
     for (struct push_run *run = push->runs; is_limited && run != NULL && r == 0; run = run->next) {
         size_t n_updates = end_of_run(run, batch) - run->first; /* once all may */
         http_push_spend_rate(push->store, run->owner, n_updates + run->n_knobs);
     }
-    upload->owner = push->runs != NULL ? push->runs->owner : NULL;
     return r;
 }
 

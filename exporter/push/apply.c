@@ -23,6 +23,7 @@ struct push_plan {
     struct error *err;
     int64_t now_ms;
     size_t weight;                /* of the batch, in updates */
+    size_t max_weight;
     uint64_t newest;              /* number of the store before the batch */
     size_t n_before, cost_before; /* what a batch that replaces may free */
 
@@ -360,7 +361,7 @@ static int add_series(struct push_plan *plan, struct push_family *family,
         .n_bounds = n_bounds,
     };
     plan->weight += plan->owner->rendered->len / OWNER_BYTES_OF_UPDATE + (counter != NULL ? 1 : 0);
-    if (plan->weight > PUSH_MAX_UPDATES) {
+    if (plan->weight > plan->max_weight) {
         return push_update_fail_many(plan->err);
     }
     int r = push_series_create(plan->store, &spec, ret_series, plan->err);
@@ -555,7 +556,7 @@ static int make_plan(struct push_plan *plan, struct push_owner *owner, size_t *r
     plan->n_before = owner->n_series;
     plan->cost_before = owner->share != NULL ? owner->share->cost : owner->cost;
     plan->weight = weigh(batch);
-    if (plan->weight > PUSH_MAX_UPDATES) {
+    if (plan->weight > plan->max_weight) {
         return push_update_fail_many(plan->err);
     }
     ARRAY_GROW(&plan->steps, &plan->cap_steps, batch->n_updates);
@@ -730,8 +731,8 @@ void push_plan_destroy(struct push_plan *plan) {
     }
 }
 
-int push_store_apply(struct push_store *store, struct push_owner *owner,
-                     const struct push_batch *batch, size_t *ret_failed, struct error *err) {
+static int apply(struct push_store *store, struct push_owner *owner, const struct push_batch *batch,
+                 bool is_trial, size_t *ret_failed, struct error *err) {
     struct push_plan *plan = store->plan;
     size_t failed = 0;
     push_store_lock(store);
@@ -740,12 +741,15 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
     plan->batch = batch;
     plan->err = err;
     plan->now_ms = push_store_now_ms(store);
+    plan->max_weight = is_trial ? PUSH_MAX_UPDATES / 2 : PUSH_MAX_UPDATES;
     int r = make_plan(plan, owner, &failed);
-    if (r < 0) {
+    if (r < 0 || is_trial) {
         undo(plan);
-        push_store_count_refused(store, r);
     } else {
         carry_out(plan, owner);
+    }
+    if (r < 0) {
+        push_store_count_refused(store, r);
     }
     owner->seen_ms = plan->now_ms;
     push_store_unlock(store);
@@ -753,4 +757,14 @@ int push_store_apply(struct push_store *store, struct push_owner *owner,
         *ret_failed = failed;
     }
     return r;
+}
+
+int push_store_apply(struct push_store *store, struct push_owner *owner,
+                     const struct push_batch *batch, size_t *ret_failed, struct error *err) {
+    return apply(store, owner, batch, false, ret_failed, err);
+}
+
+int push_store_try(struct push_store *store, struct push_owner *owner,
+                   const struct push_batch *batch, size_t *ret_failed, struct error *err) {
+    return apply(store, owner, batch, true, ret_failed, err);
 }

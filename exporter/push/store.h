@@ -140,6 +140,11 @@ void push_store_start_leave(struct push_store *store, uint64_t number);
 int push_store_apply(struct push_store *store, struct push_owner *owner,
                      const struct push_batch *batch, size_t *ret_failed, struct error *err);
 
+/* Whether it would be applied: changes nothing. It takes as long, so half as many updates may be in
+ * the batch. */
+int push_store_try(struct push_store *store, struct push_owner *owner,
+                   const struct push_batch *batch, size_t *ret_failed, struct error *err);
+
 /* Counts a push that the caller has refused. Codes are as above, and -EBADMSG and -EPROTONOSUPPORT:
  * not readable, -EAGAIN and -EBUSY: too fast, -EACCES: not allowed, -EFBIG: beyond a limit. */
 void push_store_count_refused(struct push_store *store, int code);

@@ -141,6 +141,21 @@ def test_what_is_rejected(daemon, objects, status, error):
     assert answer["index"] == 1 + len(objects) and "fps" not in daemon.get("/metrics").text
 
 
+def test_metrics_that_are_rejected_reject_knobs(daemon):
+    """All of a body is applied, or nothing."""
+    fps = {"plugin": "cars", "metric": "fps", "type": "gauge", "set": 1}
+    push(daemon, fps)
+    before = knobs(daemon)
+    assert push(daemon, RES, {"plugin": "cars", "metric": "fps", "type": "counter", "inc": 1})[0] == 409
+    assert knobs(daemon) == before
+    push(daemon, RES)
+    code, answer = push(daemon, {"plugin": "cars", "param": "res", "applied": 480},
+                        {"plugin": "cars", "metric": "fps", "type": "counter", "inc": 1})
+    assert code == 409 and answer["index"] == 2 and answer["metric"] == "fps"
+    assert knobs(daemon)["params"][0]["applied"] == 720
+    assert [push(daemon, RES, *n * [fps])[0] for n in (2000, 2001)] == [200, 413]
+
+
 def test_knobs_count_for_the_rate(waap):
     """As their lines do on the socket."""
     daemon = waap(*ALONE, "--push.socket=", "--push.max-line-rate=10")
