@@ -369,13 +369,19 @@ static struct http_request *end_poll(struct daemon *daemon, struct knobs_poll *p
     return request;
 }
 
-/* The plugin may have expired meanwhile. */
+/* The plugin may have expired meanwhile. It is not searched by its name, as many may wait as long,
+ * and others may have the name by now. */
 static void poll_timeout(struct loop_timer *timer) {
     struct knobs_poll *poll = CONTAINER_OF(timer, struct knobs_poll, timeout);
+    struct daemon *daemon = daemon_of(poll->request);
+    uint64_t number = poll->owner_number;
     char *plugin CLEANUP_FREE = TAKE(poll->plugin);
-    struct http_request *request = end_poll(daemon_of(poll->request), poll);
+    struct http_request *request = end_poll(daemon, poll);
+    struct push_owner *owner = push_store_owner_after(daemon->push_store, number - 1);
     struct found_knob found;
-    if (find_knob(request, plugin, NULL, &found)) {
+    if (owner != NULL && push_owner_view(daemon->push_store, owner).number == number) {
+        reply_knobs(request, knobs_of(daemon->knobs, owner));
+    } else if (find_knob(request, plugin, NULL, &found)) {
         reply_knobs(request, found.plugin);
     }
 }

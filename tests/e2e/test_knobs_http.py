@@ -19,7 +19,9 @@ KNOBS = "/api/v1/plugins/cars/params"
 
 @pytest.fixture
 def daemon(waap, tmp_path):
-    return waap(*ALONE, f"--push.socket={tmp_path / 'push.sock'}", "--web.listen-address=127.0.0.1:0")
+    instance = waap(*ALONE, f"--push.socket={tmp_path / 'push.sock'}", "--web.listen-address=127.0.0.1:0")
+    instance.wait_log("push: listening on")
+    return instance
 
 
 def push(daemon, *objects):
@@ -71,6 +73,18 @@ def test_a_wait_ends_in_time(daemon):
     begin = time.monotonic()
     assert knobs(daemon, f"?version={version}&wait=300ms")["version"] == version
     assert time.monotonic() - begin >= 0.3
+
+
+def test_a_namesake_does_not_end_a_wait(daemon):
+    push(daemon, RES)
+    version = knobs(daemon)["version"]
+    seen = []
+    waiting = threading.Thread(target=lambda: seen.append(daemon.get(f"{KNOBS}?version={version}&wait=500ms")))
+    waiting.start()
+    time.sleep(0.2)
+    push(daemon, {"hello": {"plugin": "cars", "job": "b"}}, {"param": "res", "type": "int", "default": 1})
+    waiting.join(10)
+    assert seen[0].status == 200 and json.loads(seen[0].text)["data"]["version"] == version, seen[0].text
 
 
 def test_a_plugin_that_has_declared_nothing_yet(daemon):
