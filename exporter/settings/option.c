@@ -111,13 +111,23 @@ static bool parse_choice(const struct option *option, const char *text, int64_t 
     if (option->bare_text != NULL && parse_bool(text, &on)) {
         text = on == 1 ? option->bare_text : option->default_text;
     }
-    for (size_t i = 0; option->choices[i] != NULL; i++) {
-        if (strcmp(option->choices[i], text) == 0) {
-            *ret_number = (int64_t)i;
-            return true;
+    int64_t bits = 0;
+    for (bool more = true; more;) {
+        size_t len = option->repeatable ? strcspn(text, ",") : strlen(text);
+        size_t i = 0;
+        while (option->choices[i] != NULL &&
+               (strncmp(option->choices[i], text, len) != 0 || option->choices[i][len] != '\0')) {
+            i++;
         }
+        if (option->choices[i] == NULL) {
+            return false;
+        }
+        bits |= INT64_C(1) << i;
+        *ret_number = option->repeatable ? bits : (int64_t)i;
+        more = text[len] != '\0';
+        text += len + more;
     }
-    return false;
+    return true;
 }
 
 static bool parse_number(const struct option *option, const char *text, int64_t *ret_number) {

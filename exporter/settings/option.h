@@ -18,7 +18,7 @@ enum option_type {
     OPTION_SIZE,     /* bytes: 512, 64KiB, 10MiB, 1GiB; min..max in bytes */
     OPTION_DURATION, /* 500ms, 10s, 1m30s, 1h, a bare number: seconds; min..max in milliseconds */
     OPTION_STRING,
-    OPTION_CHOICE, /* one of `choices` */
+    OPTION_CHOICE, /* one of `choices`; if repeatable, some of them, also "a,b" */
     OPTION_REGEX,  /* as core/regex.h has it; checked when it is set. "" means none */
 };
 
@@ -39,7 +39,8 @@ struct option {
 };
 
 /* Reads one value. `*ret_number` is the number, the bytes, the milliseconds, the index of the
- * choice, 0 or 1, or 0 for texts. -EINVAL with the reason ("expected a duration such as 10s, got
+ * choice or, if the option is repeatable, their bits, 0 or 1, or 0 for texts. -EINVAL with the
+ * reason ("expected a duration such as 10s, got
  * \"ten\""), without the option's name. */
 int option_parse(const struct option *option, const char *text, int64_t *ret_number,
                  struct error *err);

@@ -100,9 +100,10 @@ int settings_set(struct settings *settings, const struct option *option,
     }
     if (empties || !option->repeatable || source > value->source) {
         clear_texts(value);
+        value->number = 0;
     }
     value->source = source;
-    value->number = number;
+    value->number |= number; /* of a list, only choices have one */
     if (!empties) {
         add_text(value, text);
     }
@@ -174,6 +175,10 @@ const char *settings_string(const struct settings *settings, const char *name) {
 
 size_t settings_choice(const struct settings *settings, const char *name) {
     return (size_t)get(settings, name, 1U << OPTION_CHOICE, false)->number;
+}
+
+uint64_t settings_choices(const struct settings *settings, const char *name) {
+    return (uint64_t)get(settings, name, 1U << OPTION_CHOICE, true)->number;
 }
 
 const char *const *settings_list(const struct settings *settings, const char *name) {

@@ -55,5 +55,7 @@ int64_t settings_int(const struct settings *settings, const char *name); /* also
 int64_t settings_duration_ms(const struct settings *settings, const char *name);
 const char *settings_string(const struct settings *settings, const char *name); /* "" if unset */
 size_t settings_choice(const struct settings *settings, const char *name);      /* index */
+/* The choices of a repeatable option: the sum of 1 << index. */
+uint64_t settings_choices(const struct settings *settings, const char *name);
 /* The values of a repeatable option, NULL-terminated, owned by the settings. */
 const char *const *settings_list(const struct settings *settings, const char *name);

@@ -22,6 +22,8 @@ static const struct option opt_duration_range = {.type = OPTION_DURATION, .min =
 static const struct option opt_string = {.type = OPTION_STRING};
 static const struct option opt_checked = {.type = OPTION_STRING, .check = check_slash};
 static const struct option opt_choice = {.type = OPTION_CHOICE, .choices = colours};
+static const struct option opt_choices = {
+    .type = OPTION_CHOICE, .choices = colours, .repeatable = true};
 static const struct option opt_bare = {
     .type = OPTION_CHOICE, .choices = colours, .default_text = "red", .bare_text = "green"};
 static const struct option opt_regex = {.type = OPTION_REGEX};
@@ -64,6 +66,8 @@ static void test_good_values(void) {
         {&opt_checked, "/x", 0},
         {&opt_choice, "red", 0},
         {&opt_choice, "green", 1},
+        {&opt_choices, "green", 2},
+        {&opt_choices, "green,red", 3},
         {&opt_bare, "red", 0},
         {&opt_bare, "true", 1},
         {&opt_bare, "1", 1},
@@ -121,6 +125,11 @@ static void test_bad_values_say_what_was_expected(void) {
         {&opt_choice, "blue", "expected one of red, green, got "},
         {&opt_choice, "Red", "expected one of red, green, got "},
         {&opt_choice, "true", "expected one of red, green, got "},
+        {&opt_choice, "red,green", "expected one of red, green, got "},
+        {&opt_choices, "red,gree", "expected one of red, green, got "},
+        {&opt_choices, "redgreen", "expected one of red, green, got "},
+        {&opt_choices, "red,", "expected one of red, green, got "},
+        {&opt_choices, ",", "expected one of red, green, got "},
         {&opt_bare, "yes", "expected one of red, green, got "},
         {&opt_checked, "x", "expected a path, got "},
     };

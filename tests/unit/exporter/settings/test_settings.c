@@ -9,6 +9,11 @@ static const char *const levels[] = {"debug", "info", NULL};
 static const struct option opt_bool = {.name = "a.bool", .type = OPTION_BOOL};
 static const struct option opt_choice = {
     .name = "a.choice", .type = OPTION_CHOICE, .choices = levels, .default_text = "info"};
+static const struct option opt_choices = {.name = "a.choices",
+                                          .type = OPTION_CHOICE,
+                                          .repeatable = true,
+                                          .choices = levels,
+                                          .default_text = "info"};
 static const struct option opt_duration = {
     .name = "a.duration", .type = OPTION_DURATION, .default_text = "60s"};
 static const struct option opt_int = {
@@ -24,8 +29,8 @@ static const struct option opt_size = {
 static const struct option opt_string = {.name = "b.string", .type = OPTION_STRING};
 
 static const struct option *const options[] = {
-    &opt_bool,    &opt_choice, &opt_duration, &opt_int,    &opt_list,
-    &opt_no_list, &opt_regex,  &opt_size,     &opt_string,
+    &opt_bool, &opt_choice,  &opt_choices, &opt_duration, &opt_int,
+    &opt_list, &opt_no_list, &opt_regex,   &opt_size,     &opt_string,
 };
 
 static struct settings *settings;
@@ -113,6 +118,18 @@ static void test_empty_text_empties_a_list(void) {
     check_list("b.list", NULL, 0);
     set(&opt_list, SETTINGS_FLAG, "two");
     check_list("b.list", (const char *const[]){"two"}, 1);
+}
+
+static void test_choices_add_up_within_a_source(void) {
+    TEST_ASSERT_EQUAL_UINT64(2, settings_choices(settings, "a.choices"));
+    set(&opt_choices, SETTINGS_FILE, "debug");
+    TEST_ASSERT_EQUAL_UINT64(1, settings_choices(settings, "a.choices"));
+    set(&opt_choices, SETTINGS_FILE, "info");
+    TEST_ASSERT_EQUAL_UINT64(3, settings_choices(settings, "a.choices"));
+    set(&opt_choices, SETTINGS_FLAG, "");
+    TEST_ASSERT_EQUAL_UINT64(0, settings_choices(settings, "a.choices"));
+    set(&opt_choices, SETTINGS_FLAG, "info,debug");
+    TEST_ASSERT_EQUAL_UINT64(3, settings_choices(settings, "a.choices"));
 }
 
 static void test_equal_compares_values_under_a_prefix(void) {
