@@ -70,7 +70,7 @@ int jetson_board_init(struct jetson_board *board, const struct collector_env *en
         .peak_window_ns =
             settings_duration_ms(env->settings, "sample.peak-window") * CLOCK_NS_PER_MS,
         .max_gap_ns = follow_max_gap_ns(env->settings),
-        .compat = settings_choice(env->settings, "collector.jetson.compat") == 1,
+        .compat = settings_choices(env->settings, "collector.jetson.compat"),
     };
     int found = tegra_detect(env, &board->soc, err);
     if (found < 0 && found != -ENODEV) {

@@ -19,7 +19,7 @@ struct jetson_board {
     struct labels *gpu_info;     /* of gpu_info */
     int64_t peak_window_ns;
     int64_t max_gap_ns; /* samples further apart are not joined */
-    bool compat;        /* also the tegra_* names */
+    uint64_t compat;    /* COMPAT_TEGRA: also the tegra_* names; COMPAT_PROTOTYPE */
 };
 
 /* Looks at the device tree and the release file. -ENODEV if this is no Jetson; then `detected`

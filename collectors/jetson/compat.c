@@ -1,10 +1,12 @@
 #include "collectors/jetson/compat.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectors/jetson/files.h"
 #include "collectors/jetson/part.h"
 #include "collectors/source/label_pool.h"
 #include "collectors/source/procfs.h"
@@ -14,12 +16,15 @@
 #include "exporter/core/memory.h"
 #include "exporter/core/scan.h"
 
-enum { COMPAT_MAX_CPUS = 64, COMPAT_CPU_INTERVAL_MS = 2000 };
+enum { COMPAT_MAX_CPUS = 1024, COMPAT_CPU_INTERVAL_MS = 2000 };
+
+#define BYTES_PER_MIB (1 << 20)
 
 #define DESC(id, name, label, from, factor, help) [id] = {name, help, METRIC_GAUGE, NULL, label},
 #define TRANSLATION(id, name, label, from, factor, help) [id] = {from, factor},
 
-const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1] = {TEGRA_METRICS(DESC)};
+const struct metric_desc jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1] = {
+    TEGRA_METRICS(DESC) PROTOTYPE_METRICS(DESC)};
 
 static const struct {
     const struct metric_desc *from; /* the same value under our name; NULL: none */
@@ -32,11 +37,11 @@ struct cpu_load {
 };
 
 struct compat {
+    struct source_file meminfo;
     struct source_file stat;
     int64_t looked_ns;
     struct cpu_load cpus[COMPAT_MAX_CPUS];
-    struct labels *cpu_labels[COMPAT_MAX_CPUS];
-    struct label_pool pool; /* of the translations in the latest snapshot */
+    struct label_pool pool; /* of the latest snapshot */
 };
 
 static void note_load(struct cpu_load *cpu, const struct cpu_stat_line *line) {
@@ -68,7 +73,8 @@ static void compat_sample(void *state, struct jetson_round *round) {
     struct compat *compat = state;
     bool due = compat->looked_ns == 0 ||
                round->now_ns - compat->looked_ns >= COMPAT_CPU_INTERVAL_MS * CLOCK_NS_PER_MS;
-    if (!round->board->compat || !round->board->detected || !due ||
+    uint64_t wanted = COMPAT_PROTOTYPE | (round->board->detected ? COMPAT_TEGRA : 0);
+    if ((round->board->compat & wanted) == 0 || !due ||
         source_file_read(&compat->stat, round->scratch, NULL) < 0) {
         return;
     }
@@ -109,14 +115,7 @@ static void add_family(struct compat *compat, size_t id, size_t family, struct s
     }
 }
 
-static int compat_collect(void *state, struct jetson_round *round, struct snapshot *out,
-                          struct error *err) {
-    (void)err;
-    struct compat *compat = state;
-    if (!round->board->compat) {
-        return 0;
-    }
-    label_pool_clear(&compat->pool);
+static void add_translations(struct compat *compat, struct snapshot *out) {
     size_t n = out->n_families;
     for (size_t i = 0; i < ARRAY_LEN(translations); i++) {
         for (size_t family = 0; family < n; family++) {
@@ -125,33 +124,79 @@ static int compat_collect(void *state, struct jetson_round *round, struct snapsh
             }
         }
     }
+    snapshot_add(out, &jetson_compat_descs[TEGRA_LAST_UPDATED], NULL, clock_wall_seconds());
+}
+
+static void add_loads(struct compat *compat, bool tegra, bool prototype, struct snapshot *out) {
+    double sum = -1;
     for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
-        if (compat->cpus[i].percent >= 0) {
-            snapshot_add(out, &jetson_compat_descs[TEGRA_CPU_UTIL], compat->cpu_labels[i],
-                         compat->cpus[i].percent);
+        double percent = compat->cpus[i].percent;
+        if (percent < 0) {
+            continue;
+        }
+        sum = fmax(sum, 0) + percent;
+        if (tegra) {
+            char number[24];
+            snprintf(number, sizeof(number), "%zu", i + 1);
+            snapshot_add(out, &jetson_compat_descs[TEGRA_CPU_UTIL],
+                         label_pool_render(&compat->pool, "cpu", number), percent);
         }
     }
-    snapshot_add(out, &jetson_compat_descs[TEGRA_LAST_UPDATED], NULL, clock_wall_seconds());
+    if (prototype && sum >= 0) {
+        snapshot_add(out, &jetson_compat_descs[PROTOTYPE_CPU], NULL, sum);
+    }
+}
+
+/* Where a Jetson's driver does not report the GPU's memory, it is what CPUs and GPU share, as CUDA
+ * counts it. */
+static void add_memory(struct compat *compat, struct jetson_round *round, struct snapshot *out) {
+    double info[MEMINFO_N_FIELDS];
+    bool has_gpu = gpu_add_prototype(out);
+    if (source_file_read(&compat->meminfo, round->scratch, NULL) < 0) {
+        return;
+    }
+    jetson_meminfo_parse(buf_str(round->scratch), info);
+    double used = jetson_meminfo_used(info);
+    if (!isnan(used)) {
+        snapshot_add(out, &jetson_compat_descs[PROTOTYPE_RAM], NULL, used / BYTES_PER_MIB);
+        snapshot_add(out, &jetson_compat_descs[PROTOTYPE_TEGRA_RAM], NULL, used / BYTES_PER_MIB);
+        if (!has_gpu && round->board->detected) {
+            snapshot_add(out, &gpu_descs[GPU_PROTOTYPE_USED], round->board->gpu, used);
+        }
+    }
+}
+
+static int compat_collect(void *state, struct jetson_round *round, struct snapshot *out,
+                          struct error *err) {
+    (void)err;
+    struct compat *compat = state;
+    bool tegra = (round->board->compat & COMPAT_TEGRA) != 0;
+    bool prototype = (round->board->compat & COMPAT_PROTOTYPE) != 0;
+    label_pool_clear(&compat->pool);
+    if (tegra) {
+        add_translations(compat, out);
+    }
+    if (prototype) {
+        add_memory(compat, round, out);
+    }
+    add_loads(compat, tegra && round->board->detected, prototype, out);
     return 0;
 }
 
 static void compat_close(void *state) {
     struct compat *compat = state;
     label_pool_finish(&compat->pool);
+    source_file_finish(&compat->meminfo);
     source_file_finish(&compat->stat);
-    for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
-        labels_destroy(compat->cpu_labels[i]);
-    }
 }
 
 static void compat_open(void *state, const struct collector_env *env,
                         const struct jetson_board *board) {
+    (void)board;
     struct compat *compat = state;
+    source_file_init(&compat->meminfo, env->procfs, "meminfo", NULL);
     source_file_init(&compat->stat, env->procfs, "stat", NULL);
-    for (size_t i = 0; i < COMPAT_MAX_CPUS && board->compat; i++) {
-        char number[8];
-        snprintf(number, sizeof(number), "%zu", i + 1);
-        compat->cpu_labels[i] = labels_render("cpu", number);
+    for (size_t i = 0; i < COMPAT_MAX_CPUS; i++) {
         compat->cpus[i].percent = -1;
     }
 }

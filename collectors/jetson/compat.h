@@ -46,7 +46,16 @@
     ROW(TEGRA_WATTAGE_CURRENT, "tegra_wattage_current_milliwatts", "sensor",                       \
         &jetson_descs[JETSON_RAIL_POWER], 1000, "Power on a supply rail.")
 
-enum jetson_compat_metric { TEGRA_METRICS(METRIC_LIST_ID) JETSON_COMPAT_N_METRICS };
+/* The names of the live prototype, on every machine; those of GPUs are in gpu_metrics.h. */
+#define PROTOTYPE_METRICS(ROW)                                                                     \
+    ROW(PROTOTYPE_RAM, "RAMUsage", NULL, NULL, 0, "Memory in use, in MiB.")                        \
+    ROW(PROTOTYPE_CPU, "TegraCPUUsage", NULL, NULL, 0,                                             \
+        "Load of all CPUs, in percent of one of them.")                                            \
+    ROW(PROTOTYPE_TEGRA_RAM, "TegraRAMUsage", NULL, NULL, 0, "Memory in use, in MiB.")
+
+enum jetson_compat_metric {
+    TEGRA_METRICS(METRIC_LIST_ID) PROTOTYPE_METRICS(METRIC_LIST_ID) JETSON_COMPAT_N_METRICS
+};
 
 extern const struct metric_desc
     jetson_compat_descs[JETSON_COMPAT_N_METRICS + 1]; /* ended by a nameless row */

@@ -40,6 +40,11 @@ void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FI
     scan_lines(text, "", take_line, ret_bytes, NULL);
 }
 
+double jetson_meminfo_used(const double bytes[static MEMINFO_N_FIELDS]) {
+    return bytes[MEMINFO_TOTAL] - bytes[MEMINFO_FREE] - bytes[MEMINFO_BUFFERS] -
+           bytes[MEMINFO_CACHED];
+}
+
 static int buddy_line(void *context, size_t number, const char *line) {
     (void)number;
     uint64_t *counts = context;

@@ -24,6 +24,9 @@ enum jetson_meminfo {
 /* In bytes; NAN: not there. Lines that cannot be parsed are skipped. */
 void jetson_meminfo_parse(const char *text, double ret_bytes[static MEMINFO_N_FIELDS]);
 
+/* The bytes in use, without buffers and page cache, as tegrastats counts them; or NAN. */
+double jetson_meminfo_used(const double bytes[static MEMINFO_N_FIELDS]);
+
 /* The largest blocks that are free in one piece. */
 struct jetson_free_blocks {
     unsigned order; /* each of 2^order pages */

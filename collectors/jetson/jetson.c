@@ -34,6 +34,8 @@ static const struct metric_desc *const shared_metrics[] = {
     &gpu_descs[GPU_POWER],
     &gpu_descs[GPU_PROCESS_MEMORY],
     &gpu_descs[GPU_PROCESSES],
+    &gpu_descs[GPU_PROTOTYPE_TOTAL],
+    &gpu_descs[GPU_PROTOTYPE_USED],
     &gpu_descs[GPU_TEMPERATURE],
     &gpu_descs[GPU_UTILIZATION_PEAK],
     &gpu_descs[GPU_UTILIZATION],
@@ -52,15 +54,17 @@ struct jetson {
     struct buf scratch;
 };
 
-static const char *const compat_choices[] = {"off", "tegra", NULL};
+static const char *const compat_choices[] = {"off", "tegra", "prototype", NULL}; /* COMPAT_… */
 
 static const struct option jetson_options[] = {
     {
         .name = "collector.jetson.compat",
         .type = OPTION_CHOICE,
+        .repeatable = true,
         .default_text = "off",
         .choices = compat_choices,
-        .help = "Also give the values the names that jetson-exporter used (tegra_*)",
+        .help = "Also give the values the names of jetson-exporter (tegra: tegra_*) or, on every "
+                "machine, of the live prototype (prototype: RAMUsage, GPUMemoryUsage, ...)",
     },
     {
         .name = "collector.jetson.nvml",
@@ -100,7 +104,9 @@ static void jetson_close(void *state) {
 static int jetson_open(const struct collector_env *env, void **ret_state, struct error *err) {
     struct jetson *jetson = mem_zalloc(1, sizeof(*jetson));
     int r = jetson_board_init(&jetson->board, env, err);
-    if (r < 0 && (r != -ENODEV || !jetson_tegrastats_named(env->settings))) {
+    bool anywhere =
+        jetson_tegrastats_named(env->settings) || (jetson->board.compat & COMPAT_PROTOTYPE) != 0;
+    if (r < 0 && (r != -ENODEV || !anywhere)) {
         jetson_close(jetson);
         return r;
     }

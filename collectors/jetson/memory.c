@@ -69,10 +69,8 @@ static void add_meminfo(struct memory *memory, const struct jetson_round *round,
         return;
     }
     jetson_meminfo_parse(buf_str(round->scratch), info);
-    double not_free = info[MEMINFO_TOTAL] - info[MEMINFO_FREE];
     add(out, &jetson_descs[JETSON_MEMORY_TOTAL], NULL, info[MEMINFO_TOTAL]);
-    add(out, &jetson_descs[JETSON_MEMORY_USED], NULL,
-        not_free - info[MEMINFO_BUFFERS] - info[MEMINFO_CACHED]);
+    add(out, &jetson_descs[JETSON_MEMORY_USED], NULL, jetson_meminfo_used(info));
     add(out, &jetson_descs[JETSON_SWAP_TOTAL], NULL, info[MEMINFO_SWAP_TOTAL]);
     add(out, &jetson_descs[JETSON_SWAP_USED], NULL,
         info[MEMINFO_SWAP_TOTAL] - info[MEMINFO_SWAP_FREE]);

@@ -268,7 +268,7 @@ static int add_rail_values(struct rail *rail, const struct jetson_round *round,
     };
     follow_emit(&rail->watts, &metrics, round->now_ns, rail->labels, out);
     const struct integral *energy = &rail->watts.integral;
-    if (round->board->compat && energy->seconds > 0) {
+    if ((round->board->compat & COMPAT_TEGRA) != 0 && energy->seconds > 0) {
         snapshot_add(out, &jetson_compat_descs[TEGRA_WATTAGE_AVERAGE], rail->sensor,
                      energy->total / energy->seconds * 1000);
     }

@@ -181,7 +181,7 @@ void jetson_fill(const struct tegrastats_line *line, const struct jetson_board *
     fill_engines(&filling);
     fill_zones(&filling);
     fill_rails(&filling);
-    if (board->compat) {
+    if ((board->compat & COMPAT_TEGRA) != 0) {
         fill_compat(&filling);
     }
 }
@@ -217,10 +217,10 @@ bool jetson_tegrastats_named(const struct settings *settings) {
 
 static void tegrastats_part_open(void *state, const struct collector_env *env,
                                  const struct jetson_board *board) {
-    (void)board;
     struct source *source = state;
-    source->decided = strcmp(setting(env->settings), "off") == 0;
     source->named = jetson_tegrastats_named(env->settings);
+    source->decided =
+        strcmp(setting(env->settings), "off") == 0 || (!source->named && !board->detected);
     source->path = source->named ? mem_strdup(setting(env->settings)) : NULL;
     source->label = labels_render("source", "tegrastats");
 }

@@ -22,6 +22,7 @@ enum { MAX_DEVICES = 64 };
 struct nvml {
     struct nvml_library library;
     struct nvml_config config;
+    bool prototype; /* also its names */
     struct nvml_device devices[MAX_DEVICES];
     size_t n_devices;
     struct nvml_events events;
@@ -107,6 +108,8 @@ static struct nvml_config read_config(const struct collector_env *env) {
 static int nvml_open(const struct collector_env *env, void **ret_state, struct error *err) {
     struct nvml *nvml = mem_zalloc(1, sizeof(*nvml));
     nvml->config = read_config(env);
+    nvml->prototype =
+        (settings_choices(env->settings, "collector.jetson.compat") & COMPAT_PROTOTYPE) != 0;
     nvml->restart_interval_ns =
         settings_duration_ms(env->settings, "collector.reprobe-interval") * CLOCK_NS_PER_MS;
     const char *path = settings_string(env->settings, "collector.nvml.library");
@@ -211,6 +214,9 @@ static int nvml_collect(void *state, struct snapshot *out, struct error *err) {
             result = error_set(err, driver_gone ? -ENODEV : -EIO, "gpu %u: %s (%u)", device->index,
                                nvml_library_words(&nvml->library, device->code), device->code);
         }
+    }
+    if (nvml->prototype) {
+        gpu_add_prototype(out);
     }
     return result;
 }

@@ -1,10 +1,16 @@
 #pragma once
 
 #include "collectors/source/metric_list.h"
+#include "exporter/metrics/snapshot.h"
 
 /* Metrics that mean the same for an integrated GPU and for a card: those that both `jetson` and
- * `nvml` emit, and those that only cards have. */
+ * `nvml` emit, and those that only cards have. The first two are the live prototype's, on request.
+ */
 #define GPU_METRICS(ROW)                                                                           \
+    ROW(GPU_PROTOTYPE_TOTAL, GAUGE, "GPUMemoryTotal", NULL, "gpu, uuid",                           \
+        "Memory that the GPU can use, in bytes.")                                                  \
+    ROW(GPU_PROTOTYPE_USED, GAUGE, "GPUMemoryUsage", NULL, "gpu, uuid",                            \
+        "Memory that is allocated for the GPU, in bytes.")                                         \
     ROW(CONTAINER_GPU_MEMORY, GAUGE, "container_gpu_memory_bytes", "bytes", "gpu, id, uuid",       \
         "GPU memory of a container's processes.")                                                  \
     ROW(CONTAINER_GPU_UTILIZATION, GAUGE, "container_gpu_utilization_ratio", "ratio",              \
@@ -106,3 +112,10 @@
 enum gpu_metric { GPU_METRICS(METRIC_LIST_ID) GPU_N_METRICS };
 
 extern const struct metric_desc gpu_descs[GPU_N_METRICS + 1]; /* ended by a nameless row */
+
+/* Other programs whose names are wanted, too: bits of --collector.jetson.compat. */
+enum { COMPAT_TEGRA = 1 << 1, COMPAT_PROTOTYPE = 1 << 2 };
+
+/* Repeats the samples of GPU_MEMORY_USED and _TOTAL under the prototype's names. Whether there is
+ * one of what is used. */
+bool gpu_add_prototype(struct snapshot *out);

@@ -357,7 +357,8 @@ static bool same_settings(const struct collector *collector, const struct settin
     char prefix[128];
     snprintf(prefix, sizeof(prefix), "collector.%s.", collector->name);
     return settings_equal(a, b, prefix) && settings_equal(a, b, "path.") &&
-           settings_equal(a, b, "sample.") && settings_equal(a, b, "collector.reprobe-interval");
+           settings_equal(a, b, "sample.") && settings_equal(a, b, "collector.jetson.compat") &&
+           settings_equal(a, b, "collector.reprobe-interval");
 }
 
 static bool is_enabled(const struct collector *collector, const struct settings *settings) {

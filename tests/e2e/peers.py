@@ -79,24 +79,26 @@ class Pushgateway(Peer):
 
 
 class Prometheus(Peer):
-    """A server that scrapes as the jobs say: {name: options of the job}; `config` adds to its configuration."""
+    """A server that scrapes as the jobs say: {name: options of the job}; `config` adds to its configuration. Or `jobs` is
+    a whole prometheus.yml."""
 
     def __init__(self, binary, directory, target_port, jobs, *flags, config=None):
-        config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-            "scrape_configs": [
-                {
-                    "job_name": name,
-                    "static_configs": [{"targets": [f"127.0.0.1:{target_port}"]}],
-                    **options,
-                }
-                for name, options in jobs.items()
-            ],
-            **(config or {}),
-        }
+        if not isinstance(jobs, str):
+            jobs = json.dumps({  # JSON is YAML
+                "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+                "scrape_configs": [
+                    {
+                        "job_name": name,
+                        "static_configs": [{"targets": [f"127.0.0.1:{target_port}"]}],
+                        **options,
+                    }
+                    for name, options in jobs.items()
+                ],
+                **(config or {}),
+            })
         directory = pathlib.Path(directory)
         file = directory / "prometheus.yml"
-        file.write_text(json.dumps(config))  # JSON is YAML
+        file.write_text(jobs)
         storage = f"--storage.tsdb.path={directory / 'data'}"
         super().__init__(binary, f"--config.file={file}", storage, *flags, env={"GOMAXPROCS": "2"})
 

@@ -1,7 +1,13 @@
 """The first users' files and programs, in the form they had: only addresses, names and durations are others."""
 
 import json
+import signal
 import subprocess
+
+import pytest
+
+from peers import Prometheus, need_program
+from waiting import wait_until
 
 # A sage.yaml as session profiling had it: arguments as one text, a target without a timeout, groups of metrics.
 SAGE = """
@@ -45,3 +51,89 @@ def test_session_profiling(waap_binary, tmp_path):
     samples = [line for line in lines if line["kind"] == "sample"]
     assert {sample["target"] for sample in samples} == {end["target"] for end in ends}
     assert all(sample["at"] > 1.7e9 for sample in samples)
+
+
+# The prototype's prometheus.yml: no rules, no relabelling.
+PROMETHEUS = """
+global:
+  scrape_interval:     1s
+  evaluation_interval: 1s
+
+rule_files:
+  # - "first.rules"
+  # - "second.rules"
+
+scrape_configs:
+  - job_name: 'nvidia-nx'
+    static_configs:
+      - targets: ['127.0.0.1:{port}']
+        labels:
+          group: 'testbed'
+    #scrape_timeout: 1m
+    tls_config:
+      insecure_skip_verify: true
+"""
+
+
+NAMES = "RAMUsage", "GPUMemoryUsage", "GPUMemoryTotal", "TegraRAMUsage", "TegraCPUUsage"
+IN_USE = "node_memory_MemTotal_bytes - node_memory_MemFree_bytes - node_memory_Buffers_bytes - node_memory_Cached_bytes"
+BUSY = 'sum(irate(node_cpu_seconds_total{mode!~"idle|iowait"}[10s]))'
+# Each against what the same page says of it under other names.
+RATIOS = [
+    f"RAMUsage * 2^20 / ({IN_USE})",
+    f"TegraRAMUsage * 2^20 / ({IN_USE})",
+    "GPUMemoryUsage / gpu_memory_used_bytes",
+    "GPUMemoryTotal / gpu_memory_total_bytes",
+    f"sum(TegraCPUUsage) / 100 / {BUSY}",
+]
+
+
+@pytest.mark.parametrize("machine, n_gpus", [("jetson", 1), ("dgpu", 2)])
+def test_the_prototypes_queries_draw_curves(waap, started, tmp_path, machine, n_gpus):
+    """Each name as it was asked for, by its prometheus.yml alone: values that are right, and move."""
+    exporter = waap(f"--demo={machine}", "--collector.jetson.compat=prototype")
+    config = PROMETHEUS.format(port=exporter.port)
+    server = started(Prometheus(need_program("prometheus", "2.53"), tmp_path, 0, config))
+
+    def moved():
+        changes = [server.query(f"max(changes({name}[1m]))") for name in NAMES if name != "GPUMemoryTotal"]
+        return all(found and float(found[0]["value"][1]) > 1 for found in changes)
+
+    wait_until(moved, 30, "curves")
+    for name in NAMES:
+        found = server.query(name)
+        assert len(found) == (n_gpus if "GPU" in name else 1), found
+        assert {(series["metric"]["job"], series["metric"]["group"]) for series in found} == {("nvidia-nx", "testbed")}
+
+    def right():
+        ratios = [[float(series["value"][1]) for series in server.query(ratio)] for ratio in RATIOS]
+        return all(values and values == pytest.approx([1] * len(values), rel=0.1) for values in ratios) or print(ratios)
+
+    wait_until(right, 30, "values that agree")
+
+
+def test_the_prototypes_names_on_a_machine_without_a_gpu(waap, tmp_path):
+    """What it has, as the kernel shows it at the moment, and nothing made up."""
+    (tmp_path / "meminfo").write_text("MemTotal: 8192 kB\nMemFree: 2048 kB\nBuffers: 1024 kB\nCached: 1024 kB\n")
+    flags = [f"--path.{name}={tmp_path}" for name in ("procfs", "sysfs", "rootfs", "cgroupfs")]
+    exporter = waap("--collector.disable-defaults", "--collector.jetson", "--collector.nvml",
+                    "--collector.nvml.library=/nonexistent", "--collector.jetson.compat=prototype", *flags)
+    found = {name: value for name, value in exporter.samples().items() if not name.startswith(("waap_", "process_"))}
+    assert found == {"RAMUsage": "4", "TegraRAMUsage": "4"}
+
+
+def test_names_of_two_programs_at_once(waap, tmp_path):
+    """By a list, by repeated flags, and by a reload; what is not known is named."""
+    (tmp_path / "waap.yaml").write_text("collector: {jetson: {compat: [tegra, prototype]}}\n")
+    for flags in (["--collector.jetson.compat=tegra,prototype"],
+                  ["--collector.jetson.compat=tegra", "--collector.jetson.compat=prototype"],
+                  [f"--config.file={tmp_path / 'waap.yaml'}"]):
+        exporter = waap("--demo", *flags)
+        wait_until(lambda: {"RAMUsage", "tegra_ram_used_bytes"} <= exporter.samples().keys(), what=f"both with {flags}")
+    (tmp_path / "waap.yaml").write_text("collector: {jetson: {compat: prototype}}\n")
+    exporter.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "tegra_ram_used_bytes" not in exporter.samples(), what="the reload")
+    assert "RAMUsage" in exporter.samples()
+    (tmp_path / "waap.yaml").write_text("collector: {jetson: {compat: [tegra, gpu]}}\n")
+    exporter.process.send_signal(signal.SIGHUP)
+    exporter.wait_log('collector.jetson.compat: expected one of off, tegra, prototype, got \\"gpu\\"')

@@ -12,6 +12,8 @@
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
+#define THOR_GPU "gpu=\"0\",uuid=\"IGPU-6fabeb20-1851-8a29-bdb1-4a85724e52c5\""
+
 enum { NOBODY = 65534 };
 
 void setUp(void) {
@@ -252,6 +254,63 @@ static void test_processes(void) {
     write_file("sys/kernel/debug/nvmap/iovmm/clients", "CLIENT PROCESS PID SIZE\nuser x y\n");
     TEST_ASSERT_EQUAL_INT(-EINVAL, collect());
     TEST_ASSERT_EQUAL_UINT64(0, count("gpu_process_memory_bytes"));
+}
+
+static double used_mib(void) {
+    return value("jetson_memory_used_bytes", "") / 1048576;
+}
+
+static void test_names_of_the_prototype(void) {
+    set_option("collector.jetson.compat", "tegra,prototype");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(0, count("TegraCPUUsage"));
+    write_file("proc/stat", "cpu0 170 0 55 865 10 0 0 0 0 0\ncpu1 175 0 50 875 0 0 0 0 0 0\n");
+    collect();
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_DOUBLE(used_mib(), value("RAMUsage", ""));
+    TEST_ASSERT_EQUAL_DOUBLE(used_mib(), value("TegraRAMUsage", ""));
+    TEST_ASSERT_EQUAL_DOUBLE(422236160, value("GPUMemoryUsage", NX_GPU));
+    TEST_ASSERT_EQUAL_DOUBLE(7155404800, value("GPUMemoryTotal", NX_GPU));
+    double sum = value("tegra_cpu_util_percentage", "cpu=\"1\"") +
+                 value("tegra_cpu_util_percentage", "cpu=\"2\"");
+    TEST_ASSERT_TRUE(sum > 100);
+    TEST_ASSERT_EQUAL_DOUBLE(sum, value("TegraCPUUsage", ""));
+    again();
+    set_option("collector.jetson.compat", "prototype");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(0, count("tegra_"));
+}
+
+/* CUDA counts all memory as the GPU's where both share it. */
+static void test_the_prototypes_gpu_memory_if_no_driver_reports_it(void) {
+    tearDown();
+    tree_begin();
+    plant_board("thor_jp7");
+    set_option("collector.jetson.compat", "prototype");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_UINT64(0, count("gpu_memory_used_bytes"));
+    TEST_ASSERT_EQUAL_DOUBLE(used_mib() * 1048576, value("GPUMemoryUsage", THOR_GPU));
+}
+
+static void test_the_prototype_is_on_every_machine(void) {
+    tearDown();
+    tree_begin();
+    run("mkdir %s %s", procfs, sysfs);
+    write_file("proc/meminfo", "MemTotal: 4096 kB\nMemFree: 1024 kB\nBuffers: 512 kB\n"
+                               "Cached: 512 kB\n");
+    write_file("proc/stat", "cpu0 100 0 0 100\ncpu900 100 0 0 100\n");
+    set_option("collector.jetson.compat", "tegra");
+    TEST_ASSERT_EQUAL_INT(-ENODEV, jetson_collector.open(&env, &state, &err));
+    set_option("collector.jetson.compat", "");
+    set_option("collector.jetson.compat", "prototype");
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    write_file("proc/stat", "cpu0 200 0 0 100\ncpu900 150 0 0 150\n");
+    collect();
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, collect(), err.text);
+    TEST_ASSERT_EQUAL_DOUBLE(2, value("RAMUsage", ""));
+    TEST_ASSERT_EQUAL_DOUBLE(2, value("TegraRAMUsage", ""));
+    TEST_ASSERT_EQUAL_DOUBLE(150, value("TegraCPUUsage", ""));
+    TEST_ASSERT_EQUAL_UINT64(3, snapshot_n_samples(&snapshot));
 }
 
 static void test_names_of_jetson_exporter(void) {

@@ -98,7 +98,7 @@ static void test_what_is_there_stays(void) {
 }
 
 static void test_other_names(void) {
-    board.compat = true;
+    board.compat = COMPAT_TEGRA;
     fill("RAM 10/20MB (lfb 1x4MB) CPU [5%@100,off,7%@100] MTS fg 1% bg 8% VDD_IN 1000/900");
     TEST_ASSERT_EQUAL_DOUBLE(1, snapshot_find(&snapshot, "tegra_mts_fg_percentage", "")->value);
     TEST_ASSERT_EQUAL_DOUBLE(8, snapshot_find(&snapshot, "tegra_mts_bg_percentage", "")->value);

@@ -15,7 +15,14 @@
 #include "exporter/settings/settings.h"
 #include "tests/unit/waiting.h"
 
+static const char *const compat[] = {"off", "tegra", "prototype", NULL};
+
 static const struct option shared[] = {
+    {.name = "collector.jetson.compat",
+     .type = OPTION_CHOICE,
+     .repeatable = true,
+     .choices = compat,
+     .default_text = "off"},
     {.name = "collector.reprobe-interval", .type = OPTION_DURATION, .default_text = "50ms"},
     {.name = "sample.hz", .type = OPTION_INT, .default_text = "10"},
     {.name = "sample.peak-window", .type = OPTION_DURATION, .default_text = "60s"},
@@ -311,6 +318,19 @@ static void test_the_peak_between_two_looks(void) {
     /* The driver's samples come every 20 ms, so a few are not there yet. */
     double busy = value("gpu_busy_seconds_total", "") / ((0.1 + 0.1 + 0.95) / 3);
     TEST_ASSERT_TRUE(busy > least - 0.15 && busy < most + 0.15);
+}
+
+static void test_names_of_the_prototype(void) {
+    write_scenario("gpus 1\n0.name A\n0.memory 100 30 70");
+    open_it();
+    TEST_ASSERT_EQUAL_INT(0, collect());
+    TEST_ASSERT_EQUAL_DOUBLE(-1, value("GPUMemoryUsage", ""));
+    nvml_collector.close(TAKE(state));
+    set_option("collector.jetson.compat", "prototype");
+    open_it();
+    TEST_ASSERT_EQUAL_INT(0, collect());
+    TEST_ASSERT_EQUAL_DOUBLE(value("gpu_memory_used_bytes", ""), value("GPUMemoryUsage", ""));
+    TEST_ASSERT_EQUAL_DOUBLE(value("gpu_memory_total_bytes", ""), value("GPUMemoryTotal", ""));
 }
 
 static void test_descriptions_are_valid_and_sorted(void) {
