@@ -41,6 +41,8 @@ struct daemon {
     struct knobs_poll *polls;      /* requests that wait for a change of knobs */
     struct http_listing *listings; /* the one under way, then those that wait */
     struct page *pages;            /* being built or sent */
+    struct in6_addr scrapers[64];  /* the first ones */
+    size_t n_scrapers;
     struct worker *page_worker;
     struct worker *reload_worker;
     struct web_watch *web_watch;

@@ -9,6 +9,7 @@
 #include "exporter/core/container_of.h"
 #include "exporter/core/gzip.h"
 #include "exporter/core/list.h"
+#include "exporter/core/log.h"
 #include "exporter/core/memory.h"
 #include "exporter/core/number.h"
 #include "exporter/daemon/daemon.h"
@@ -16,6 +17,7 @@
 #include "exporter/daemon/self_metrics.h"
 #include "exporter/http/process_metrics.h"
 #include "exporter/metrics/exposition.h"
+#include "exporter/net/network.h"
 
 /* GET /metrics. A request starts or joins a round of the engine; then its page is written and
  * compressed on a worker. Requests that need the same page of the same results share it. */
@@ -400,6 +402,21 @@ static void free_scraper(void *state) {
     free(scraper);
 }
 
+/* Whoever starts waap by hand sees that Prometheus reaches it. */
+static void log_first(struct daemon *daemon, const struct http_client *client) {
+    char text[INET6_ADDRSTRLEN];
+    for (size_t i = 0; i < daemon->n_scrapers; i++) {
+        if (network_is_same_peer(&daemon->scrapers[i], &client->address)) {
+            return;
+        }
+    }
+    if (daemon->n_scrapers < ARRAY_LEN(daemon->scrapers)) {
+        daemon->scrapers[daemon->n_scrapers++] = client->address;
+        network_format(&client->address, text);
+        log_info("metrics: first scrape by %s", client->is_unix ? "a Unix socket's client" : text);
+    }
+}
+
 void http_metrics_handle(struct http_request *request) {
     struct engine_scrape scrape = {.finished = scrape_finished};
     struct error error;
@@ -408,6 +425,7 @@ void http_metrics_handle(struct http_request *request) {
         http_reply_text(request, MHD_HTTP_BAD_REQUEST, "%s", error.text);
         return;
     }
+    log_first(daemon_of(request), request->client);
     struct scraper *scraper = mem_alloc(sizeof(*scraper));
     *scraper = (struct scraper){.request = request, .scrape = scrape};
     request->handler_state = scraper;

@@ -17,7 +17,7 @@ import time
 
 import pytest
 
-from running import Program, Waap, free_port, wait_reached
+from running import Program, Waap, connect, free_port, wait_reached
 from waiting import LIMIT, pace, wait_until
 
 HOST = b"Host: waap\r\n"
@@ -656,6 +656,19 @@ def test_several_addresses(start, tmp_path):
     port = int(wait_until(lambda: waap.addresses()[4:])[0].rsplit(":", 1)[1])
     assert port not in (0, waap.port)
     assert tcp_get("localhost", port) == [200]
+
+
+def test_the_first_scrape_of_each_client_is_logged(start, tmp_path):
+    waap = start("--web.listen-address=127.0.0.1:0", f"--web.listen-address=unix:{tmp_path}/http.sock")
+    assert waap.get("/metrics?collect[]=nonsense").status == 400
+    assert "first scrape" not in waap.output()
+    for _ in range(2):
+        assert waap.get("/metrics").status == 200
+        with contextlib.closing(connect(f"unix:{tmp_path}/http.sock")) as connection:
+            connection.request("GET", "/metrics")
+            assert connection.getresponse().status == 200
+    logged = re.findall(r'metrics: first scrape by ([^"]*)', waap.output())
+    assert logged == ["127.0.0.1", "a Unix socket's client"]
 
 
 def test_the_default_is_all_addresses_of_both_families(fake_binary):
