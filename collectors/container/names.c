@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collectors/container/client.h"
 #include "collectors/container/cri.h"
@@ -80,6 +81,25 @@ static void open_cri(struct container_names *names, const char *rootfs,
     } else if (setting[0] != '\0' && strcmp(setting, "off") != 0) {
         names->cri = cri_client_create(rootfs, &setting, 1, names->wanted);
     }
+}
+
+static bool may(const char *rootfs, const char *path, int mode) {
+    char *whole CLEANUP_FREE = file_path_join(rootfs, path);
+    return path[0] != '\0' && access(whole, mode) == 0;
+}
+
+bool container_names_reachable(const char *rootfs, const struct settings *settings) {
+    bool reachable = may(rootfs, settings_string(settings, "collector.container.cri-socket"), W_OK);
+    for (size_t i = 0; i < ARRAY_LEN(runtimes); i++) {
+        reachable |= may(rootfs, settings_string(settings, runtimes[i].setting), W_OK);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(cri_sockets); i++) {
+        reachable |= may(rootfs, cri_sockets[i], W_OK);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(bundle_directories); i++) {
+        reachable |= may(rootfs, bundle_directories[i], R_OK);
+    }
+    return reachable;
 }
 
 struct container_names *container_names_create(const char *rootfs,

@@ -6,6 +6,9 @@
 /* Names and images of containers, from the runtimes' sockets and containerd's bundles. */
 struct container_names;
 
+/* Whether there is a socket or a bundle that may be opened. */
+bool container_names_reachable(const char *rootfs, const struct settings *settings);
+
 /* Sockets and bundles are below `rootfs`. */
 struct container_names *container_names_create(const char *rootfs, const struct settings *settings);
 void container_names_destroy(struct container_names *names); /* accepts NULL */

@@ -10,9 +10,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "collectors/container/names.h"
 #include "exporter/core/clock.h"
 #include "exporter/core/container_of.h"
+#include "exporter/core/file.h"
 #include "exporter/core/log.h"
+#include "exporter/core/memory.h"
 #include "exporter/core/version.h"
 #include "exporter/daemon/daemon.h"
 #include "exporter/daemon/handlers.h"
@@ -226,6 +229,75 @@ static void log_live_page(const struct settings *settings, bool tls) {
              is_v6 ? "]" : "", where.port);
 }
 
+/* ---- what a container does not see ---- */
+
+/* Its first process, or the child of an init in it. */
+static bool lacks_processes(const struct settings *settings) {
+    (void)settings;
+    return getpid() == 1 || getppid() <= 1;
+}
+
+static bool lacks_root(const struct settings *settings) {
+    return strcmp(settings_string(settings, "path.rootfs"), "/") == 0;
+}
+
+static bool lacks_runtimes(const struct settings *settings) {
+    return settings_option(settings, "collector.container") != NULL &&
+           settings_bool(settings, "collector.container") &&
+           !container_names_reachable(settings_string(settings, "path.rootfs"), settings);
+}
+
+/* /proc and /sys show the driver to every container, but its devices are mounted on request. */
+static bool lacks_driver(const struct settings *settings) {
+    char *card CLEANUP_FREE =
+        file_path_join(settings_string(settings, "path.procfs"), "driver/nvidia/version");
+    char *tegra CLEANUP_FREE =
+        file_path_join(settings_string(settings, "path.sysfs"), "module/nvgpu");
+    return (access(card, F_OK) == 0 || access(tegra, F_OK) == 0) &&
+           access("/dev/nvidiactl", F_OK) < 0 && access("/dev/nvmap", F_OK) < 0;
+}
+
+/* Whether nothing is mounted at the directory of the plugins' socket or above it. */
+static bool lacks_plugins(const struct settings *settings) {
+    const char *socket = settings_list(settings, "push.socket")[0];
+    struct buf mounts CLEANUP_BUF = {0};
+    if (socket == NULL || file_read("/proc/self/mountinfo", &mounts, NULL) < 0) {
+        return false;
+    }
+    char *path CLEANUP_FREE = mem_strdup(socket);
+    for (char *slash; (slash = strrchr(path, '/')) != NULL && slash > path;) {
+        *slash = '\0';
+        struct buf field CLEANUP_BUF = {0};
+        buf_printf(&field, " %s ", path);
+        if (strstr(buf_str(&mounts), buf_str(&field)) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void log_container(const struct settings *settings) {
+    static const struct {
+        bool (*lacks)(const struct settings *settings);
+        const char *what, *flag;
+    } rows[] = {
+        {lacks_processes, "the host's processes", "--pid=host"},
+        {lacks_root, "the host's files and other containers",
+         "-v /:/host:ro,rslave IMAGE serve --path.rootfs=/host --path.procfs=/host/proc "
+         "--path.sysfs=/host/sys --path.cgroupfs=/host/sys/fs/cgroup"},
+        {lacks_runtimes, "the names of containers",
+         "--user 0 and, without /host, -v /run/docker.sock:/run/docker.sock:ro"},
+        {lacks_driver, "NVIDIA's library", "--runtime nvidia"},
+        {lacks_plugins, "plugins in other containers", "-v /run/waap:/run/waap"},
+    };
+    bool contained = getenv("container") != NULL || access("/.dockerenv", F_OK) == 0;
+    for (size_t i = 0; contained && i < ARRAY_LEN(rows); i++) {
+        if (rows[i].lacks(settings)) {
+            log_info("serve: this container hides %s: add %s", rows[i].what, rows[i].flag);
+        }
+    }
+}
+
 int serve_main(const struct collector *const *collectors, int argc, char **argv) {
     struct daemon daemon = {.collectors = collectors,
                             .argc = argc,
@@ -242,6 +314,9 @@ int serve_main(const struct collector *const *collectors, int argc, char **argv)
     log_configure((enum log_level)settings_choice(config->settings, "log.level"),
                   (enum log_format)settings_choice(config->settings, "log.format"));
     log_info("serve: waap %s (%s)", VERSION_TEXT, version_revision);
+    if (settings_choice(config->settings, "demo") == 0) {
+        log_container(config->settings);
+    }
 
     struct error error;
     int code = EXIT_SUCCESS;

@@ -121,7 +121,7 @@ class Docker:
 
     def run(self, name, *command, image=IMAGE, network="none", labels=None, **limits):
         """Starts a container; returns its id."""
-        settings = {key: limits.pop(key) for key in ("User", "Env") if key in limits}
+        settings = {key: limits.pop(key) for key in ("User", "Env", "Tty", "OpenStdin") if key in limits}
         body = {"Image": image, "Cmd": command or None, "Labels": labels or {}, **settings,
                 "HostConfig": {"NetworkMode": network, "SecurityOpt": ["apparmor=unconfined"],
                                **limits}}

@@ -78,15 +78,15 @@ class Container(Program):
 
     name, image, port = "waap", IMAGE, 9090
 
-    def __init__(self, docker, *flags, binds=(), **options):
+    def __init__(self, docker, *flags, binds=(), closed=True, **options):
         self.docker = docker
         mounted = [bind.split(":")[1] for bind in binds]
-        self.id = docker.run(
-            self.name, *(["serve", *flags] if flags else []), image=self.image, network="bridge",
-            ReadonlyRootfs=True, CapDrop=["ALL"], Binds=list(binds),
-            SecurityOpt=["apparmor=unconfined", "no-new-privileges"],
-            Tmpfs={path: f"mode={mode},uid=65532" for path, mode in RUN.items() if path not in mounted},
-            **options)
+        if closed:
+            options = {
+                "ReadonlyRootfs": True, "CapDrop": ["ALL"], "SecurityOpt": ["apparmor=unconfined", "no-new-privileges"],
+                "Tmpfs": {path: f"mode={mode},uid=65532" for path, mode in RUN.items() if path not in mounted}, **options}
+        self.id = docker.run(self.name, *(["serve", *flags] if flags else []), image=self.image, network="bridge",
+                             Binds=list(binds), **options)
         self.url = f"http://{self.state()['NetworkSettings']['IPAddress']}:{self.port}"
         self.command = ["waap in a container"]
         wait_until(self.answers, 60, "the container")
@@ -133,6 +133,35 @@ def test_answers_unprivileged_and_read_only(start):
     assert "level=error" not in container.output()
 
 
+def test_the_prototypes_shortest_line(start):
+    """docker run -it -p 9090:9090: what the kernel shows to all; what is missing first, and who scrapes."""
+    container = start(closed=False, Tty=True, OpenStdin=True, PortBindings={"9090/tcp": [{"HostPort": "9090"}]})
+    names = {name for name, _ in container.metrics()}
+    assert {"node_load1", "node_memory_MemTotal_bytes", "node_cpu_seconds_total"} <= names
+    container.metrics()
+    lines = container.output().splitlines()
+    hints = [line for line in lines if "this container hides" in line]
+    assert hints == lines[1:5] and not [line for line in lines if "level=warn" in line or "level=error" in line]
+    flags = ("add --pid=host", "add -v /:/host:ro,rslave IMAGE serve --path.rootfs=/host", "add --user 0",
+             "add -v /run/waap:/run/waap")
+    assert [flag for flag, hint in zip(flags, hints) if flag in hint] == list(flags), hints
+    assert [line for line in lines if "first scrape" in line] == [line for line in lines if f"first scrape by {GATEWAY}" in line]
+    assert sum("first scrape" in line for line in lines) == 1
+
+
+def test_says_when_the_driver_is_there_but_not_its_library(docker, start, tmp_path):
+    """--runtime nvidia mounts the devices, too."""
+    (tmp_path / "driver/nvidia").mkdir(parents=True)
+    (tmp_path / "driver/nvidia/version").write_text("NVRM version: 550\n")
+    tmp_path.chmod(0o755)
+    bind = f"{tmp_path}:/driver:ro"
+    hint = "hides NVIDIA's library: add --runtime nvidia"
+    assert hint in start("--path.procfs=/driver", binds=[bind]).output()
+    docker.remove_all()
+    device = f"{tmp_path}/driver/nvidia/version:/dev/nvidiactl"
+    assert hint not in start("--path.procfs=/driver", binds=[bind, device]).output()
+
+
 def healthcheck(container):
     """Runs what the image says for its health, in the container; its exit code."""
     test = container.state()["Config"]["Healthcheck"]["Test"]
@@ -168,6 +197,7 @@ def test_sees_the_host_and_its_containers(docker, start, map_users):
                 if name == "container_cpu_usage_seconds_total" and ("name", "neighbour") in labels]
 
     assert wait_until(neighbour, 60, "the neighbour")
+    assert "hides" not in container.output()
 
 
 def test_sees_containers_without_being_anybody(docker, start, map_users):

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "collectors/container/names.h"
 #include "tests/unit/collectors/container/container_tree.h"
 #include "tests/unit/waiting.h"
 
@@ -66,6 +67,19 @@ static void test_pod(void) {
     check("container_network_receive_bytes_total",
           "id=\"" POD "/" P "\",name=\"" P "\",namespace=\"ses\",pod=\"cam\",interface=\"eth0\"",
           100);
+}
+
+static void test_names_are_reachable_if_a_socket_or_a_bundle_is(void) {
+    static const char *const places[] = {"run/docker.sock", "run/podman/podman.sock",
+                                         "run/containerd/containerd.sock", BUNDLES};
+    TEST_ASSERT_FALSE(container_names_reachable(rootfs, settings));
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        run("mkdir -p root/%s", places[i]);
+        TEST_ASSERT_TRUE_MESSAGE(container_names_reachable(rootfs, settings), places[i]);
+        run("rm -r root/run");
+    }
+    set_option("collector.container.docker-socket", "");
+    TEST_ASSERT_FALSE(container_names_reachable(rootfs, settings));
 }
 
 static void test_network_of_the_host_is_left_out(void) {
