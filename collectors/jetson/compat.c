@@ -73,8 +73,7 @@ static void compat_sample(void *state, struct jetson_round *round) {
     struct compat *compat = state;
     bool due = compat->looked_ns == 0 ||
                round->now_ns - compat->looked_ns >= COMPAT_CPU_INTERVAL_MS * CLOCK_NS_PER_MS;
-    uint64_t wanted = COMPAT_PROTOTYPE | (round->board->detected ? COMPAT_TEGRA : 0);
-    if ((round->board->compat & wanted) == 0 || !due ||
+    if ((round->board->compat & (COMPAT_TEGRA | COMPAT_PROTOTYPE)) == 0 || !due ||
         source_file_read(&compat->stat, round->scratch, NULL) < 0) {
         return;
     }
@@ -179,7 +178,7 @@ static int compat_collect(void *state, struct jetson_round *round, struct snapsh
     if (prototype) {
         add_memory(compat, round, out);
     }
-    add_loads(compat, tegra && round->board->detected, prototype, out);
+    add_loads(compat, tegra, prototype, out);
     return 0;
 }
 

@@ -159,11 +159,6 @@ static void fill_rails(struct filling *filling) {
 
 static void fill_compat(struct filling *filling) {
     const struct tegrastats_line *line = filling->line;
-    /* On a Jetson, /proc/stat has the load. */
-    for (size_t i = 0; i < line->n_cpus && !filling->board->detected; i++) {
-        fill_numbered(filling, &jetson_compat_descs[TEGRA_CPU_UTIL], "cpu", i + 1,
-                      line->cpus[i].load_ratio * 100);
-    }
     fill(filling, &jetson_compat_descs[TEGRA_MTS_FG], NULL, line->mts_foreground_ratio * 100);
     fill(filling, &jetson_compat_descs[TEGRA_MTS_BG], NULL, line->mts_background_ratio * 100);
     for (size_t i = 0; i < line->n_rails; i++) {
@@ -200,12 +195,6 @@ struct source {
     struct labels *label; /* source="tegrastats" */
     struct label_pool pool;
 };
-
-static void open_program(struct source *source) {
-    source->decided = true;
-    source->code =
-        tegrastats_open(source->path, TEGRASTATS_INTERVAL_MS, &source->program, &source->error);
-}
 
 static const char *setting(const struct settings *settings) {
     return settings_string(settings, "collector.jetson.tegrastats");
@@ -264,14 +253,13 @@ static bool can_add(const struct jetson_board *board, const struct snapshot *out
 /* Searched for once; a program that the user named may be installed later. */
 static void decide(struct source *source, const struct jetson_board *board,
                    const struct snapshot *out) {
-    if (source->named) {
-        open_program(source);
-        return;
-    }
     source->decided = true;
-    source->path = can_add(board, out) ? tegrastats_find(tegrastats_directories) : NULL;
+    if (!source->named && can_add(board, out)) {
+        source->path = tegrastats_find(tegrastats_directories);
+    }
     if (source->path != NULL) {
-        open_program(source);
+        source->code =
+            tegrastats_open(source->path, TEGRASTATS_INTERVAL_MS, &source->program, &source->error);
     }
 }
 
