@@ -14,7 +14,13 @@
 enum { N_ROUNDS = 500, N_TURNS = 5 };
 
 static struct settings *make_settings(const char *library) {
+    static const char *const compat[] = {"off", NULL};
     static const struct option shared[] = {
+        {.name = "collector.jetson.compat",
+         .type = OPTION_CHOICE,
+         .repeatable = true,
+         .choices = compat,
+         .default_text = "off"},
         {.name = "collector.reprobe-interval", .type = OPTION_DURATION, .default_text = "60s"},
         {.name = "sample.hz", .type = OPTION_INT, .default_text = "10"},
         {.name = "sample.peak-window", .type = OPTION_DURATION, .default_text = "60s"},
