@@ -402,18 +402,24 @@ static void free_scraper(void *state) {
     free(scraper);
 }
 
-/* Whoever starts waap by hand sees that Prometheus reaches it. */
-static void log_first(struct daemon *daemon, const struct http_client *client) {
+/* Whoever starts waap by hand sees that Prometheus reaches it. A browser that shows the live page
+ * sends a Referer and does not count. */
+static void log_first(const struct http_request *request) {
+    struct daemon *daemon = daemon_of(request);
+    const struct http_client *client = request->client;
+    const char *agent = http_header(request, MHD_HTTP_HEADER_USER_AGENT);
     char text[INET6_ADDRSTRLEN];
+    bool known = http_header(request, MHD_HTTP_HEADER_REFERER) != NULL ||
+                 daemon->n_scrapers == ARRAY_LEN(daemon->scrapers);
     for (size_t i = 0; i < daemon->n_scrapers; i++) {
-        if (network_is_same_peer(&daemon->scrapers[i], &client->address)) {
-            return;
-        }
+        known = known || network_is_same_peer(&daemon->scrapers[i], &client->address);
     }
-    if (daemon->n_scrapers < ARRAY_LEN(daemon->scrapers)) {
+    if (!known) {
         daemon->scrapers[daemon->n_scrapers++] = client->address;
         network_format(&client->address, text);
-        log_info("metrics: first scrape by %s", client->is_unix ? "a Unix socket's client" : text);
+        log_info("metrics: first scrape by %s (%.60s)",
+                 client->is_unix ? "a Unix socket's client" : text,
+                 agent != NULL ? agent : "no User-Agent");
     }
 }
 
@@ -425,7 +431,7 @@ void http_metrics_handle(struct http_request *request) {
         http_reply_text(request, MHD_HTTP_BAD_REQUEST, "%s", error.text);
         return;
     }
-    log_first(daemon_of(request), request->client);
+    log_first(request);
     struct scraper *scraper = mem_alloc(sizeof(*scraper));
     *scraper = (struct scraper){.request = request, .scrape = scrape};
     request->handler_state = scraper;

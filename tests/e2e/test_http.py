@@ -661,14 +661,15 @@ def test_several_addresses(start, tmp_path):
 def test_the_first_scrape_of_each_client_is_logged(start, tmp_path):
     waap = start("--web.listen-address=127.0.0.1:0", f"--web.listen-address=unix:{tmp_path}/http.sock")
     assert waap.get("/metrics?collect[]=nonsense").status == 400
+    assert waap.get("/metrics", {"Referer": f"{waap.url}/"}).status == 200
     assert "first scrape" not in waap.output()
     for _ in range(2):
-        assert waap.get("/metrics").status == 200
+        assert waap.get("/metrics", {"User-Agent": "Prometheus/2.53.0"}).status == 200
         with contextlib.closing(connect(f"unix:{tmp_path}/http.sock")) as connection:
             connection.request("GET", "/metrics")
             assert connection.getresponse().status == 200
     logged = re.findall(r'metrics: first scrape by ([^"]*)', waap.output())
-    assert logged == ["127.0.0.1", "a Unix socket's client"]
+    assert logged == ["127.0.0.1 (Prometheus/2.53.0)", "a Unix socket's client (no User-Agent)"]
 
 
 def test_the_default_is_all_addresses_of_both_families(fake_binary):

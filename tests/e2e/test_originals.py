@@ -100,6 +100,7 @@ def test_the_prototypes_queries_draw_curves(waap, started, tmp_path, machine, n_
         return all(found and float(found[0]["value"][1]) > 1 for found in changes)
 
     wait_until(moved, 30, "curves")
+    assert "metrics: first scrape by 127.0.0.1 (Prometheus/2.53" in exporter.output()
     for name in NAMES:
         found = server.query(name)
         assert len(found) == (n_gpus if "GPU" in name else 1), found
