@@ -168,6 +168,6 @@ int main(int argc, char **argv) {
     if (command == NULL) {
         return unknown_command(argv[1]);
     }
-    return flags_ask_for_help(argc - 1, argv + 1) ? help_of(command)
-                                                  : command->run(argc - 1, argv + 1);
+    bool is_help = !command->has_help && flags_ask_for_help(argc - 1, argv + 1);
+    return is_help ? help_of(command) : command->run(argc - 1, argv + 1);
 }
