@@ -32,6 +32,7 @@ enum {
     MAX_CONFIG_BYTES = 1 << 20,
     MAX_TABLE_BYTES = 16 << 20,
     MAX_LOOPS = 100,
+    MAX_MESSAGES = 100,
     NS_PER_MS = 1000000,
     SECOND_MS = 1000,
     DAY_MS = 24 * 3600 * SECOND_MS,
@@ -543,10 +544,75 @@ static void read_namespace(struct yaml_reader *reader, const struct yaml_key *ke
     *(const char **)to = arena_copy(reader->arena, node->text, strlen(node->text) + 1);
 }
 
+static const struct yaml_key amqp_keys[] = {
+    YAML_KEY_TEXT("exchange", struct amqp_target, exchange),
+    YAML_KEY_TEXT("host", struct amqp_target, host),
+    {"password_file", web_endpoint_read_path, offsetof(struct amqp_target, password_file), {0}},
+    {"port",
+     yaml_key_number,
+     offsetof(struct amqp_target, port),
+     {.type = OPTION_INT, .min = 1, .max = 65535}},
+    YAML_KEY_TEXT("scope", struct amqp_target, routing_key),
+    YAML_KEY_TEXT("user", struct amqp_target, user),
+    {0},
+};
+
+static void read_amqp(struct yaml_reader *reader, const struct yaml_key *key,
+                      const struct yaml_node *node, void *to) {
+    (void)key;
+    struct amqp_target *target = to;
+    *target = (struct amqp_target){
+        .port = 5672, .user = "service", .exchange = "to-validator", .routing_key = "node"};
+    yaml_key_read_all(reader, amqp_keys, node, target);
+    if (target->host == NULL || target->password_file == NULL) {
+        yaml_key_complain(reader, node, "expected a host and a password_file");
+    }
+}
+
+static const struct yaml_key message_keys[] = {
+    YAML_KEY_TEXT("name", struct control_message, name),
+    YAML_KEY_TEXT("query", struct control_message, query),
+    {0},
+};
+
+static void read_message(struct yaml_reader *reader, const struct yaml_node *node, size_t index,
+                         void *to) {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+    struct control_config *config = to;
+    struct control_message *message = &config->waggle.messages[config->waggle.n_messages++];
+    (void)index;
+    *message = (struct control_message){0};
+    yaml_key_read_all(reader, message_keys, node, message);
+    if (message->name == NULL || message->query == NULL) {
+        yaml_key_complain(reader, node, "expected a name and a query");
+    } else if (strlen(message->name) > WAGGLE_MAX_NAME ||
+               message->name[strspn(message->name, allowed)] != '\0') {
+        yaml_key_complain(reader, node,
+                          "name: expected at most %d lower-case letters, digits, _ and dots, got "
+                          "\"%s\"",
+                          WAGGLE_MAX_NAME, message->name);
+    }
+}
+
+static void read_messages(struct yaml_reader *reader, const struct yaml_key *key,
+                          const struct yaml_node *node, void *to) {
+    (void)key;
+    struct control_config *config = to;
+    if (node->kind == YAML_KIND_SEQUENCE && node->n_items > MAX_MESSAGES) {
+        yaml_key_complain(reader, node, "more than %d messages", MAX_MESSAGES);
+        return;
+    }
+    config->waggle.messages =
+        arena_take(&config->arena, (node->n_items + 1) * sizeof(*config->waggle.messages));
+    yaml_key_each(reader, node, read_message, config);
+}
+
 static const struct yaml_key waggle_keys[] = {
+    {"amqp", read_amqp, offsetof(struct control_config, waggle.amqp), {0}},
     {"directory", yaml_key_text, offsetof(struct control_config, waggle.directory), {0}},
     {"interval", yaml_key_number, offsetof(struct control_config, waggle.interval_ms),
      YAML_KEY_DURATION(100, DAY_MS)},
+    {"messages", read_messages, 0, {0}},
     {"namespace", read_namespace, offsetof(struct control_config, waggle.namespace), {0}},
     {0},
 };
@@ -555,8 +621,10 @@ static void read_waggle(struct yaml_reader *reader, const struct yaml_key *key,
                         const struct yaml_node *node, void *to) {
     (void)key;
     struct control_config *config = to;
-    config->waggle.directory = "/run/metrics";
     yaml_key_read_all(reader, waggle_keys, node, config);
+    if (config->waggle.directory == NULL && config->waggle.amqp.host == NULL) {
+        config->waggle.directory = "/run/metrics";
+    }
 }
 
 static const struct yaml_key config_keys[] = {
@@ -571,11 +639,11 @@ static const struct yaml_key config_keys[] = {
 /* Every server that is used needs an address. */
 static void check_endpoints(const char *file, struct control_config *config,
                             struct problems *problems) {
-    bool asks_prometheus = false;
+    bool asks_prometheus = config->waggle.n_messages > 0;
     for (size_t i = 0; i < config->n_loops; i++) {
         asks_prometheus = asks_prometheus || !config->loops[i].from_exporter;
     }
-    if (config->n_loops == 0 && config->waggle.directory == NULL) {
+    if (config->n_loops == 0 && !control_config_has_waggle(config)) {
         problems_add(problems, file, 0, 0, "expected at least one loop under loops");
     }
     if (config->exporter.url == NULL) {

@@ -9,6 +9,7 @@
 #include "exporter/metrics/selector.h"
 #include "exporter/settings/problems.h"
 #include "placement/client/web_client.h"
+#include "placement/control/amqp.h"
 #include "placement/control/law.h"
 
 /* The configuration file of `waap control`. */
@@ -34,11 +35,22 @@ struct control_loop_config {
     int64_t ack_ms; /* how long the plugin may take to apply a value */
 };
 
+/* What Waggle's loader of messages takes; it drops the others without a word. */
+enum { WAGGLE_MAX_NAME = 64, WAGGLE_MAX_VALUE = 256 };
+
+/* A query whose samples become Waggle messages. */
+struct control_message {
+    const char *name, *query;
+};
+
 struct control_config {
     struct web_endpoint prometheus, exporter;
     const char *metrics_path;
     struct {
-        const char *directory; /* NULL: no messages */
+        const char *directory;   /* NULL: no files */
+        struct amqp_target amqp; /* no host: no broker */
+        struct control_message *messages;
+        size_t n_messages;
         const char *namespace; /* of the pods that are plugins; "": all containers */
         int64_t interval_ms;
     } waggle;
@@ -56,6 +68,11 @@ int control_config_parse(const char *file, const char *text, size_t len,
                          struct control_config *config, struct problems *problems);
 
 void control_config_finish(struct control_config *config);
+
+/* Whether it asks for Waggle messages. */
+static inline bool control_config_has_waggle(const struct control_config *config) {
+    return config->waggle.directory != NULL || config->waggle.amqp.host != NULL;
+}
 
 /* Reads what a sweep of `waap run` has measured, the list "sweep" of a summary:
  *     {"sweep": [{"knobs": {"res": 480}, "measures": {"fps": 14.2}}, …]}

@@ -233,7 +233,7 @@ static int start_tasks(struct control *control, struct error *err) {
             .run = round_run, .done = round_done, .interval_ms = runner->loop.loop->interval_ms};
         r = service_task_start(&runner->task, loop, runner->loop.loop->name, err);
     }
-    if (r == 0 && control->config.waggle.directory != NULL) {
+    if (r == 0 && control_config_has_waggle(&control->config)) {
         control->waggle = waggle_create();
         r = waggle_start(control->waggle, loop, &control->config, err);
     }

@@ -253,6 +253,52 @@ static void test_messages(void) {
     TEST_ASSERT_EQUAL_INT(-EINVAL, parse("waggle: {}\n"));
 }
 
+#define WAGGLE "exporter: {url: 'http://b'}\nwaggle:\n"
+#define BROKER "  amqp: {host: rabbit, password_file: word}\n"
+
+static void test_waggle_broker(void) {
+    parse_well(WAGGLE BROKER);
+    TEST_ASSERT_NULL(config.waggle.directory);
+    const struct amqp_target *target = &config.waggle.amqp;
+    TEST_ASSERT_EQUAL_STRING("rabbit", target->host);
+    TEST_ASSERT_EQUAL_INT64(5672, target->port);
+    TEST_ASSERT_EQUAL_STRING("service", target->user);
+    TEST_ASSERT_EQUAL_STRING("to-validator", target->exchange);
+    TEST_ASSERT_EQUAL_STRING("node", target->routing_key);
+    parse_well("prometheus: {url: 'http://a'}\n" WAGGLE "  directory: /x\n"
+               "  amqp: {host: h, port: 1, user: u, password_file: /p, exchange: e, scope: all}\n"
+               "  messages:\n"
+               "    - {name: sys.node.power, query: 'node:power:watts'}\n"
+               "    - {name: a_1, query: up}\n");
+    TEST_ASSERT_EQUAL_STRING("/x", config.waggle.directory);
+    TEST_ASSERT_EQUAL_STRING("/p", target->password_file);
+    TEST_ASSERT_EQUAL_STRING("all", target->routing_key);
+    TEST_ASSERT_EQUAL_size_t(2, config.waggle.n_messages);
+    TEST_ASSERT_EQUAL_STRING("node:power:watts", config.waggle.messages[0].query);
+    TEST_ASSERT_EQUAL_STRING("a_1", config.waggle.messages[1].name);
+}
+
+static void test_waggle_mistakes(void) {
+    static const struct {
+        const char *text, *said;
+    } cases[] = {
+        {WAGGLE "  amqp: {host: rabbit}\n",
+         ":3:9: waggle.amqp: expected a host and a password_file"},
+        {WAGGLE BROKER "  messages: [{name: a, query: up}]\n", "expected prometheus: {url: "},
+        {WAGGLE BROKER "  messages: [{name: a}]\n",
+         "waggle.messages[0]: expected a name and a query"},
+        {WAGGLE BROKER "  messages: [{name: ../a, query: up}]\n", "got \"../a\""},
+        {WAGGLE BROKER
+         "  messages: [{name: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa, "
+         "query: up}]\n",
+         "at most 64 lower-case letters"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        TEST_ASSERT_EQUAL_INT(-EINVAL, parse(cases[i].text));
+        TEST_ASSERT_NOT_NULL_MESSAGE(strstr(problems.lines[0], cases[i].said), problems.lines[0]);
+    }
+}
+
 static void test_table(void) {
     char path[] = "/tmp/test_control_config.XXXXXX";
     int fd CLEANUP_CLOSE = mkstemp(path);

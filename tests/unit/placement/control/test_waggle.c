@@ -1,5 +1,6 @@
 #include "placement/control/waggle.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unity.h>
 
@@ -19,12 +20,10 @@ void tearDown(void) {
     buf_finish(&said);
 }
 
-static int note(void *context, const char *name, const struct buf *json, struct error *err) {
+static void note(void *context, const char *name, const struct buf *json) {
     (void)context;
-    (void)err;
     TEST_ASSERT_NOT_NULL(strstr(buf_str(json), name));
     buf_printf(&said, "%s\n", buf_str(json));
-    return 0;
 }
 
 /* What it says of a page at that second; wall time is 1000 seconds ahead. */
@@ -40,9 +39,8 @@ static const char *take(const char *namespace, int64_t second, const char *text)
     TEST_ASSERT_EQUAL_INT_MESSAGE(0, exposition_parse(copy, strlen(copy), &limits, &page, &error),
                                   error.text);
     buf_reset(&said);
-    TEST_ASSERT_EQUAL_INT(0,
-                          waggle_take(waggle, &page, namespace, (1000 + second) * CLOCK_NS_PER_SEC,
-                                      second * CLOCK_NS_PER_SEC, note, NULL, &error));
+    waggle_take(waggle, &page, namespace, (1000 + second) * CLOCK_NS_PER_SEC,
+                second * CLOCK_NS_PER_SEC, note, NULL);
     return buf_str(&said);
 }
 
@@ -124,4 +122,60 @@ static void test_values_that_are_none(void) {
                  CPU("/a", A, "1") "container_memory_working_set_bytes{id=\"/a\"} NaN\n"
                                    "gpu_utilization_ratio{gpu=\"0\"} +Inf\n"));
     TEST_ASSERT_EQUAL_STRING("", take("ses", 1, "up 1\n"));
+}
+
+/* The messages of an answer with these series. */
+static const char *take_answer(const char *series, int code, const char *words) {
+    struct promql_answer answer CLEANUP_PROMQL_ANSWER = {0};
+    struct error error = {0};
+    buf_printf(&answer.text,
+               "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[%s]}}",
+               series);
+    TEST_ASSERT_EQUAL_INT_MESSAGE(0, promql_answer_parse(&answer, 10, &error), error.text);
+    buf_reset(&said);
+    TEST_ASSERT_EQUAL_INT(code, waggle_take_answer("sys.a", &answer, 5, note, NULL, &error));
+    TEST_ASSERT_EQUAL_STRING(words, error.text);
+    return buf_str(&said);
+}
+
+#define SERIES(labels, value)                                                                      \
+    "{\"metric\":{\"__name__\":\"a:b\"" labels "},\"value\":[1,\"" value "\"]}"
+
+static void test_labels_are_meta_data(void) {
+    TEST_ASSERT_EQUAL_STRING(
+        "{\"name\":\"sys.a\",\"ts\":5,\"meta\":{\"plugin\":\"cars\",\"pod\":\"c-1\",\"task\":"
+        "\"cars\"},"
+        "\"val\":12.5}\n"
+        "{\"name\":\"sys.a\",\"ts\":5,\"meta\":{\"task\":\"t\",\"plugin\":\"cars\"},\"val\":0}\n"
+        "{\"name\":\"sys.a\",\"ts\":5,\"meta\":{\"gpu\":\"0\"},\"val\":-1}\n",
+        take_answer(SERIES(",\"plugin\":\"cars\",\"pod\":\"c-1\"",
+                           "12.5") "," SERIES(",\"task\":\"t\",\"plugin\":\"cars\"",
+                                              "0") "," SERIES(",\"gpu\":\"0\"", "-1"),
+                    0, ""));
+    TEST_ASSERT_EQUAL_STRING("", take_answer("", 0, ""));
+}
+
+static void test_missing_values_are_not_sent(void) {
+    TEST_ASSERT_EQUAL_STRING("{\"name\":\"sys.a\",\"ts\":5,\"meta\":{},\"val\":1}\n",
+                             take_answer(SERIES("", "NaN") "," SERIES("", "+Inf") "," SERIES(
+                                             "", "1") "," SERIES("", "-Inf"),
+                                         0, ""));
+}
+
+#define X32 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define X256 X32 X32 X32 X32 X32 X32 X32 X32
+#define E4 "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"
+
+/* What Waggle's loader drops without a word; it counts characters. */
+static void test_limits_of_the_loader(void) {
+    TEST_ASSERT_EQUAL_STRING("{\"name\":\"sys.a\",\"ts\":5,\"meta\":{},\"val\":2}\n",
+                             take_answer(SERIES(",\"pod\":\"" X256 "y\"", "1") "," SERIES("", "2"),
+                                         -EINVAL, "label pod: longer than Waggle takes"));
+    take_answer(SERIES(",\"" X32 X32 "y\":\"a\"", "1"), -EINVAL,
+                "label " X32 X32 ": longer than Waggle takes");
+    TEST_ASSERT_NOT_NULL(strstr(take_answer(SERIES(",\"" X32 X32 "\":\"" X32 X32 X32 X32 X32 X32 X32
+                                                   "xxxxxxxxxxxxxxxxxxxxxxxxxxxx" E4 "\"",
+                                                   "1"),
+                                            0, ""),
+                                "\"val\":1}"));
 }
