@@ -45,6 +45,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
         return r;
     }
     struct place_choice choice = {.best = NULL};
+    const struct gbt_notes *notes = gbt_notes(gbt);
     const float *result = results, *row = rows;
     bool all_are_measured = true;
     for (size_t i = 0; i < nodes->n_nodes; i++) {
@@ -52,7 +53,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
         if (node->excluded != NULL) {
             continue;
         }
-        double seconds = exp((double)*result);
+        double seconds = notes->in_seconds ? (double)*result : exp((double)*result);
         bool is_measured = place_node_is_measured(node);
         node->predicted_seconds = is_unknown(gbt, node) ? NAN : seconds;
         node->seconds = is_measured ? node->measured.seconds : seconds;
@@ -68,7 +69,7 @@ int place_choose(struct gbt *gbt, const struct place_request *request, struct pl
         choice.outside[i] = is_outside(gbt, i, row[i]);
         is_inside = is_inside && !choice.outside[i];
     }
-    choice.is_sure = (is_inside && !gbt_notes(gbt)->simulated) || all_are_measured;
+    choice.is_sure = (is_inside && !notes->simulated && notes->n_rows > 0) || all_are_measured;
     *ret_choice = choice;
     return 0;
 }

@@ -9,8 +9,8 @@ struct place_choice {
     const struct place_node *best; /* NULL: none can be chosen */
     bool outside[N_FEATURES];      /* which features of the model or the best node are outside of
                                       the training data */
-    bool is_sure; /* nothing is outside, and the predictor was trained with measured runs; or the
-                     model was measured on all nodes */
+    bool is_sure; /* nothing is outside, and the predictor was trained here with measured runs; or
+                     the model was measured on all nodes */
 };
 
 /* Predicts for all nodes that can be chosen, and chooses the fastest, by measured times if a node

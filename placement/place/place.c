@@ -15,6 +15,7 @@
 #include "placement/place/choice.h"
 #include "placement/place/metrics.h"
 #include "placement/predictor/collect.h"
+#include "placement/predictor/import.h"
 #include "placement/predictor/predictor.h"
 #include "placement/predictor/simulate.h"
 #include "placement/predictor/train.h"
@@ -68,7 +69,7 @@ static const struct option options[] = {
     {"measured-window", OPTION_DURATION, .default_text = "10m", .min = 1000, .max = 86400000,
      .help = "Measured times are the mean over this time"},
     {"predictor", OPTION_STRING,
-     .help = "File of waap place train; default is the one that was made while building"},
+     .help = "File of waap place train or import; default is the one that was made while building"},
     {"prometheus.bearer-token-file", OPTION_STRING,
      .help = "File with a token, read again for every request"},
     {"prometheus.ca-file", OPTION_STRING, .help = "Certificates to trust instead of the system's"},
@@ -467,6 +468,7 @@ static const struct {
     int (*run)(int argc, char **argv); /* argv[0] is the name; also answers --help */
 } commands[] = {
     {"collect", "Measure how long a model's application runs here", collect_main},
+    {"import", "Make a predictor of a model in XGBoost's JSON", import_main},
     {"simulate", "Print made-up runs to train with", simulate_main},
     {"train", "Train the predictor with measured runs", train_main},
 };

@@ -196,19 +196,23 @@ static void note_features(const struct gbt_data *data, struct gbt *gbt) {
     }
 }
 
+static int predict_checks(struct gbt *gbt, struct error *err) {
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < gbt->notes.n_checks; i++) {
+        struct gbt_check *check = &gbt->notes.checks[i];
+        r = gbt_predict(gbt, check->row, 1, &check->expected, err);
+    }
+    return r;
+}
+
 /* Rows from all over the data, with their predictions. */
 static int note_checks(const struct gbt_data *data, struct gbt *gbt, struct error *err) {
     gbt->notes.n_checks = data->n_rows < GBT_MAX_CHECKS ? data->n_rows : GBT_MAX_CHECKS;
     for (size_t i = 0; i < gbt->notes.n_checks; i++) {
-        struct gbt_check *check = &gbt->notes.checks[i];
         const float *row = &data->rows[i * data->n_rows / gbt->notes.n_checks * data->n_features];
-        memcpy(check->row, row, data->n_features * sizeof(*row));
-        int r = gbt_predict(gbt, check->row, 1, &check->expected, err);
-        if (r < 0) {
-            return r;
-        }
+        memcpy(gbt->notes.checks[i].row, row, data->n_features * sizeof(*row));
     }
-    return 0;
+    return predict_checks(gbt, err);
 }
 
 static int boost(const struct gbt_data *data, struct gbt *gbt, void *matrix, struct error *err) {
@@ -278,7 +282,7 @@ int gbt_predict(struct gbt *gbt, const float *rows, size_t n_rows, float *ret, s
     int r = library->predict_matrix(gbt->booster, matrix, config, &shape, &n_dims, &result);
     if (r < 0) {
         r = library_fail(library, err, "prediction");
-    } else if (n_dims < 1 || shape[0] != n_rows) {
+    } else if (n_dims != 1 || shape[0] != n_rows) {
         r = error_set(err, -EINVAL, "prediction: a model with more than one output");
     } else {
         memcpy(ret, result, n_rows * sizeof(*ret));
@@ -293,9 +297,9 @@ const struct gbt_notes *gbt_notes(const struct gbt *gbt) {
 
 /* ---- notes ---- */
 
-/* {"format": 1, "xgboost": "1.7.4", "simulated": false, "rows": 2400, "trained": "…",
- *  "features": [{"name": "conv_layers", "min": 5, "max": 488}, …],
- *  "checks": [{"row": [5, …], "expected": -1.5}, …]} */
+/* {"format": 1, "xgboost": "1.7.4", "simulated": false, "seconds": false, "rows": 2400, "trained":
+ * "…", "features": [{"name": "conv_layers", "min": 5, "max": 488}, …], "checks": [{"row": [5, …],
+ * "expected": -1.5}, …]} */
 
 enum { FORMAT = 1 };
 
@@ -322,9 +326,10 @@ void gbt_notes_write(const struct gbt_notes *notes, struct buf *out) {
             checks, json_pack("{s:o,s:f}", "row", row, "expected", (double)check->expected));
     }
     json_t *root CLEANUP_JSON =
-        json_pack("{s:i,s:s,s:b,s:I,s:s,s:o,s:o}", "format", FORMAT, "xgboost", notes->version,
-                  "simulated", notes->simulated, "rows", (json_int_t)notes->n_rows, "trained",
-                  notes->trained, "features", features, "checks", checks);
+        json_pack("{s:i,s:s,s:b,s:b,s:I,s:s,s:o,s:o}", "format", FORMAT, "xgboost", notes->version,
+                  "simulated", notes->simulated, "seconds", notes->in_seconds, "rows",
+                  (json_int_t)notes->n_rows, "trained", notes->trained, "features", features,
+                  "checks", checks);
     char *text CLEANUP_FREE = json_dumps(root, 0);
     buf_add_str(out, text != NULL ? text : "");
 }
@@ -397,21 +402,22 @@ static int read_lists(json_t *features, json_t *checks, struct gbt_notes *notes,
 int gbt_notes_read(const char *text, size_t len, struct gbt_notes *ret_notes, struct error *err) {
     json_error_t why;
     json_t *root CLEANUP_JSON = json_loadb(text, len, 0, &why);
-    int format = FORMAT, simulated = 0;
+    int format = FORMAT, simulated = 0, in_seconds = 0;
     json_int_t n_rows = 0;
     const char *version = "", *trained = "";
     json_t *features = NULL, *checks = NULL;
-    if (root == NULL ||
-        json_unpack_ex(root, &why, 0, "{s?i,s?s,s?b,s?I,s?s,s?o,s?o}", "format", &format, "xgboost",
-                       &version, "simulated", &simulated, "rows", &n_rows, "trained", &trained,
-                       "features", &features, "checks", &checks) < 0) {
+    if (root == NULL || json_unpack_ex(root, &why, 0, "{s?i,s?s,s?b,s?b,s?I,s?s,s?o,s?o}", "format",
+                                       &format, "xgboost", &version, "simulated", &simulated,
+                                       "seconds", &in_seconds, "rows", &n_rows, "trained", &trained,
+                                       "features", &features, "checks", &checks) < 0) {
         return error_set(err, -EINVAL, "notes: %s", why.text);
     }
     if (format > FORMAT) {
         return error_set(err, -EINVAL, "notes: format %d is later than this program", format);
     }
-    *ret_notes =
-        (struct gbt_notes){.simulated = simulated, .n_rows = n_rows > 0 ? (size_t)n_rows : 0};
+    *ret_notes = (struct gbt_notes){.simulated = simulated,
+                                    .in_seconds = in_seconds,
+                                    .n_rows = n_rows > 0 ? (size_t)n_rows : 0};
     int r = copy_text(ret_notes->version, sizeof(ret_notes->version), version, err);
     r = r < 0 ? r : copy_text(ret_notes->trained, sizeof(ret_notes->trained), trained, err);
     return r < 0 ? r : read_lists(features, checks, ret_notes, err);
@@ -517,19 +523,26 @@ static int read_notes(struct gbt *gbt, struct error *err) {
         return library_fail(gbt->library, err, "notes");
     }
     if (found == 0) {
-        return error_set(err, -EINVAL, "not made by waap place train: it has no notes");
+        return error_set(err, -EINVAL,
+                         "not made by waap place train: it has no notes (waap place import takes "
+                         "the models of others)");
     }
     return gbt_notes_read(notes, strlen(notes), &gbt->notes, err);
 }
 
-static int load(struct gbt *gbt, const struct buf *file, const char *const *names,
-                size_t n_features, struct error *err) {
+static int load_trees(struct gbt *gbt, const char *text, size_t len, struct error *err) {
     if (gbt->library->create(NULL, 0, &gbt->booster) < 0 ||
         gbt->library->set_param(gbt->booster, "nthread", "1") < 0 ||
-        gbt->library->load(gbt->booster, buf_str(file), file->len) < 0) {
+        gbt->library->load(gbt->booster, text, len) < 0) {
         return library_fail(gbt->library, err, "not a model of XGBoost");
     }
-    int r = read_notes(gbt, err);
+    return 0;
+}
+
+static int load(struct gbt *gbt, const struct buf *file, const char *const *names,
+                size_t n_features, struct error *err) {
+    int r = load_trees(gbt, buf_str(file), file->len, err);
+    r = r < 0 ? r : read_notes(gbt, err);
     r = r < 0 ? r : check_version(gbt, err);
     r = r < 0 ? r : check_features(gbt, names, n_features, err);
     return r < 0 ? r : verify_checks(gbt, err);
@@ -557,4 +570,20 @@ int gbt_load(const char *path, const char *const *names, size_t n_features, stru
     }
     *ret_gbt = TAKE(gbt);
     return 0;
+}
+
+int gbt_load_text(const char *text, size_t len, const struct gbt_notes *notes, struct gbt **ret_gbt,
+                  struct error *err) {
+    struct gbt *gbt CLEANUP_GBT = gbt_create(err);
+    if (gbt == NULL) {
+        return -ENOENT;
+    }
+    gbt->notes = *notes;
+    int r = check_version(gbt, err);
+    r = r < 0 ? r : load_trees(gbt, text, len, err);
+    r = r < 0 ? r : predict_checks(gbt, err);
+    if (r == 0) {
+        *ret_gbt = TAKE(gbt);
+    }
+    return r;
 }

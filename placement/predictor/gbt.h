@@ -24,7 +24,8 @@ struct gbt_data {
 /* What a model's file has beside the trees. */
 struct gbt_notes {
     bool simulated;    /* trained with made-up data */
-    size_t n_rows;     /* of the training data */
+    bool in_seconds;   /* it predicts seconds, else their natural logarithm */
+    size_t n_rows;     /* of the training data; 0: they are not known, nor are their ranges */
     char version[32];  /* of the library that wrote it */
     char trained[256]; /* what with, in words */
     struct gbt_feature {
@@ -52,6 +53,11 @@ int gbt_save(struct gbt *gbt, bool simulated, const char *trained, const char *p
  * know all of a later format can be silently wrong. */
 int gbt_load(const char *path, const char *const *names, size_t n_features, struct gbt **ret_gbt,
              struct error *err);
+
+/* Makes one of the text of a model without notes, and notes what it predicts for `notes->checks`.
+ * Rejects a text that a later library than this has written. */
+int gbt_load_text(const char *text, size_t len, const struct gbt_notes *notes, struct gbt **ret_gbt,
+                  struct error *err);
 void gbt_destroy(struct gbt *gbt); /* accepts NULL */
 
 static inline void gbt_cleanup(struct gbt **gbt) {

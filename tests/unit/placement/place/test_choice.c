@@ -48,6 +48,20 @@ static void test_predicted(void) {
     TEST_ASSERT_NOT_NULL(list[2].excluded);
 }
 
+/* One that was imported: in seconds, and nobody knows what it was trained with. */
+static void test_predicted_in_seconds(void) {
+    struct gbt_notes *notes = (struct gbt_notes *)gbt_notes(gbt);
+    const struct gbt_notes before = *notes;
+    nodes.n_nodes = 1;
+    TEST_ASSERT_TRUE(choose().is_sure);
+    notes->n_rows = 0;
+    TEST_ASSERT_FALSE(choose().is_sure);
+    notes->in_seconds = true;
+    choose();
+    TEST_ASSERT_DOUBLE_WITHIN(0.05, 0, list[0].seconds);
+    *notes = before;
+}
+
 static void test_measured_beats_predicted(void) {
     list[1].measured = (struct place_measured){.seconds = 0.5, .samples = 20, .age_seconds = 1};
     TEST_ASSERT_EQUAL_STRING("busy", choose().best->name);

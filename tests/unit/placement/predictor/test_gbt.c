@@ -83,6 +83,7 @@ static void test_comes_back_as_it_was(void) {
         gbt_predict(again, rows, N_ROWS, after, &err);
         TEST_ASSERT_EQUAL_FLOAT_ARRAY(before, after, N_ROWS);
         TEST_ASSERT_TRUE(gbt_notes(again)->simulated);
+        TEST_ASSERT_FALSE(gbt_notes(again)->in_seconds);
         TEST_ASSERT_EQUAL_STRING("400 rows", gbt_notes(again)->trained);
         TEST_ASSERT_EQUAL_UINT64(N_ROWS, gbt_notes(again)->n_rows);
         unlink(path);
