@@ -10,8 +10,8 @@ import pytest
 from running import ROOT, free_port
 
 SCRIPT = ROOT / "tests/e2e/readme.sh"
-CHAPTERS = ["docs/architecture.md", "docs/coming-from.md", "docs/comparison.md", "docs/control.md", "docs/getting-started.md", "docs/plugin.md",
-            "docs/profile.md", "docs/prometheus.md",
+CHAPTERS = ["docs/architecture.md", "docs/coming-from.md", "docs/comparison.md", "docs/control.md",
+            "docs/getting-started.md", "docs/plugin.md", "docs/profile.md", "docs/prometheus.md",
             "collectors/README.md", "deploy/README.md", "grafana/README.md", "placement/README.md", "plugin/README.md",
             "profiler/README.md"]
 
