@@ -85,7 +85,7 @@ static int connect_and_login(struct amqp_link *link, struct error *err) {
                      err);
     r = r < 0 ? r
               : check_reply(link, "log in",
-                            amqp_login(link->connection, "/", 0, MAX_FRAME, 0,
+                            amqp_login(link->connection, "/", 0, MAX_FRAME, AMQP_LINK_IDLE_S,
                                        AMQP_SASL_METHOD_PLAIN, target->user, buf_str(&password)),
                             err);
     if (r < 0) {
@@ -132,6 +132,7 @@ int amqp_link_send(struct amqp_link *link, const char *text, size_t len, struct 
 }
 
 int amqp_link_commit(struct amqp_link *link, struct error *err) {
+    amqp_maybe_release_buffers(link->connection); /* of earlier replies */
     amqp_tx_commit(link->connection, CHANNEL);
     return check_reply(link, "send", amqp_get_rpc_reply(link->connection), err);
 }

@@ -17,6 +17,9 @@ struct amqp_target {
 
 struct amqp_link;
 
+/* Its heartbeat: the broker closes a link that is idle for longer. */
+enum { AMQP_LINK_IDLE_S = 60 };
+
 /* Connects and logs in. -ENOSYS if this program was built without librabbitmq. */
 int amqp_link_open(const struct amqp_target *target, struct amqp_link **ret_link,
                    struct error *err);

@@ -374,7 +374,7 @@ static void emit(void *context, const char *name, const struct buf *json) {
     }
 }
 
-/* A connection is kept; one that the broker has closed meanwhile is replaced. */
+/* A connection that the broker has closed since the last round is replaced. */
 static int open_link(struct waggle *waggle, struct error *err) {
     if (waggle->link != NULL && amqp_link_commit(waggle->link, err) < 0) {
         amqp_link_close(TAKE(waggle->link));
@@ -388,7 +388,7 @@ static void close_link(struct waggle *waggle) {
     if (waggle->link != NULL && broker->code == 0) {
         broker->code = amqp_link_commit(waggle->link, &broker->error);
     }
-    if (broker->code < 0) {
+    if (broker->code < 0 || waggle->config->waggle.interval_ms >= AMQP_LINK_IDLE_S * 1000) {
         amqp_link_close(TAKE(waggle->link));
     }
 }

@@ -355,10 +355,11 @@ int import_read(const char *text, size_t len, const char *const *maps, bool in_s
     note_checks(&import, &notes);
     char *json CLEANUP_FREE = json_dumps(model.root, JSON_COMPACT);
     r = gbt_load_text(json, strlen(json), &notes, ret_gbt, err);
-    if (r == 0) {
-        *ret_import = import;
+    if (r < 0) {
+        return r;
     }
-    return r;
+    *ret_import = import;
+    return 0;
 }
 
 /* ---- the command ---- */

@@ -23,10 +23,10 @@ struct import {
     size_t n_columns, n_trees, n_splits;
 };
 
-/* Makes a predictor of a model's text. Columns are found by their names, f0, f1, … in a file
- * without; `maps` ("THEIRS=OURS", "THEIRS=OURS:CENTER:SCALE", ended by NULL) go first.
- * -EINVAL if this is no gbtree for reg:squarederror on numbers, a later version has written it, or
- * a column is unknown. */
+/* Makes a predictor of a model's text. Columns are found by `maps` ("THEIRS=OURS" or
+ * "THEIRS=OURS:CENTER:SCALE", ended by NULL), then by their names; a file without names has f0, f1,
+ * …. It predicts seconds, or their natural logarithm. -EINVAL if this is no gbtree for
+ * reg:squarederror on numbers, a later version has written it, or a column is unknown. */
 int import_read(const char *text, size_t len, const char *const *maps, bool in_seconds,
                 struct import *ret_import, struct gbt **ret_gbt, struct error *err);
 

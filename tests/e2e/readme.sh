@@ -62,6 +62,7 @@ reason_not_to() {
     'waap place --'* | *localhost:7001*) echo "needs a Prometheus that knows nodes; test_place.py has one" ;;
     *JENKINS_URL*) echo "needs a Jenkins; test_jenkins.py looks at what it gets" ;;
     'waap place train '*) echo "needs what somebody measured; test_train.py has that" ;;
+    'waap place import '*) echo "needs a model made elsewhere; test_import.py makes some" ;;
     'xdg-open '*) echo "needs somebody to look at it; test_live_page.py has a browser" ;;
     *) return 1 ;;
     esac
@@ -195,7 +196,7 @@ kind_of() {
     case $first in
     '$ '*) echo session ;;
     '# objcounter.py') echo python ;;
-    'with plugin.timeit('* | 'label_replace('*) echo text ;;
+    'with plugin.timeit('* | 'label_replace('* | 'pipeline = joblib.'* | 'schedule('*) echo text ;;
     '/* objcounter.c */') echo c ;;
     'make '* | 'curl '* | 'docker '* | 'kubectl '* | 'export '* | 'cc '* | 'echo '* | 'xdg-open '*) echo shell ;;
     'apt '* | 'sudo '* | 'systemctl '*) echo shell ;;

@@ -62,7 +62,7 @@ def test_the_five_of_the_shipped_file(waap, started, control, tmp_path):
     # Without the broker the files are written all the same.
     wait_until(lambda: any("sys.plugin.fps" in path.name for path in files.glob("waap/*")), what="files")
 
-    broker = RabbitMQ(tmp_path / "broker", started, port)
+    broker = started(RabbitMQ(tmp_path / "broker", started, port))
     program.wait_log("control: waggle: sending to the AMQP broker again")
     seen = {}
 
@@ -99,7 +99,7 @@ def test_the_five_of_the_shipped_file(waap, started, control, tmp_path):
 
 def test_a_wrong_password_is_the_broker_s_answer(waap, started, control, tmp_path):
     daemon = waap("--demo")
-    broker = RabbitMQ(tmp_path / "broker", started)
+    broker = started(RabbitMQ(tmp_path / "broker", started))
     program = control(daemon.url, "http://127.0.0.1:1", broker.port, "wrong", directory=None, messages=None)
     line = program.wait_log("control: waggle: AMQP broker")
     assert f"127.0.0.1:{broker.port}: log in: ACCESS_REFUSED - Login was refused" in line
@@ -113,7 +113,7 @@ def test_a_wrong_password_is_the_broker_s_answer(waap, started, control, tmp_pat
 
 def test_an_exchange_that_is_not_there(waap, started, control, tmp_path):
     daemon = waap("--demo")
-    broker = RabbitMQ(tmp_path / "broker", started)
+    broker = started(RabbitMQ(tmp_path / "broker", started))
     waggle = shipped_waggle()
     shipped = {**waggle["amqp"], "exchange": "elsewhere"}
     program = control(daemon.url, "http://127.0.0.1:1", broker.port, directory=None, messages=None, amqp=shipped)
