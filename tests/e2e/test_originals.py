@@ -1,5 +1,6 @@
 """The first users' files and programs, in the form they had: only addresses, names and durations are others."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -7,6 +8,8 @@ import subprocess
 import pytest
 
 from peers import Prometheus, need_program
+from placing import Place
+from test_place import FakePrometheus, node
 from waiting import wait_until
 
 # A sage.yaml as session profiling had it: arguments as one text, a target without a timeout, groups of metrics.
@@ -138,3 +141,31 @@ def test_names_of_two_programs_at_once(waap, tmp_path):
     (tmp_path / "waap.yaml").write_text("collector: {jetson: {compat: [tegra, gpu]}}\n")
     exporter.process.send_signal(signal.SIGHUP)
     exporter.wait_log('collector.jetson.compat: expected one of off, tegra, prototype, got \\"gpu\\"')
+
+
+# The request that PEPPER's documents show, with its spaces and its numbers beyond 64 bits.
+QUESTION = """{       "model" : "model",
+        "conv_layers" : 66666666,
+        "pool_layers" : 77777777,
+        "fc_layers" : 34535353535,
+        "filter_details" : 66,
+        "total_parameters" : 10000000000000000000,
+        "model_input_size": 345343543,
+        "model_output_size": 123421435}"""
+
+
+def test_the_placement_service_by_curl(started):
+    """The documented request; every key of the documented answer, in its order, and every number as it was sent."""
+    fake = started(contextlib.closing(FakePrometheus([node("rpi-1"), node("busy", load=95)])))
+    service = started(contextlib.closing(Place(env={"PROMETHEUS_IP": fake.address})))
+    done = subprocess.run(
+        ["curl", "-s", "--location", f"{service.url}/api/profiling", "--header", "Content-Type: application/json",
+         "--data", QUESTION], capture_output=True, text=True, timeout=30)
+    answer = json.loads(done.stdout)
+    assert list(answer) == ["message", "model_characteristics", "profiling_prediction", "status"]
+    assert (answer["message"], answer["status"]) == ("Profiling data received", "success")
+    assert answer["model_characteristics"] == json.loads(QUESTION)
+    assert list(answer["model_characteristics"]) == sorted(json.loads(QUESTION))
+    prediction = answer["profiling_prediction"]
+    assert list(prediction) == ["class", "device_model", "model", "node", "node_uuid", "predicted_execution_time"]
+    assert (prediction["model"], prediction["node"]) == ("model", "rpi-1") and prediction["predicted_execution_time"] > 0
