@@ -148,8 +148,7 @@ static void fail_ambiguous(struct http_request *request, const char *plugin, con
     struct push_owner *owner = NULL;
     struct found_knob found;
     size_t n = 0;
-    while (n <= MAX_CHOICES &&
-           (owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
+    while (n <= MAX_CHOICES && (owner = push_store_next_owner(daemon->push_store, owner)) != NULL) {
         struct push_owner_view view = push_owner_view(daemon->push_store, owner);
         if (is_selected(request, &view, plugin) && has_knob(daemon, owner, param, &found)) {
             buf_add_str(&text, n == 0 ? "" : " or ");

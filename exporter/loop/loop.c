@@ -24,6 +24,7 @@ struct loop {
     bool stop;
     bool hurry;
     struct loop_timer *timers;
+    struct loop_timer *next_timer; /* while timers fire: which may remove any */
     struct loop_pump *pumps;
     struct epoll_event events[LOOP_EVENTS];
     int n_events;
@@ -116,6 +117,9 @@ void loop_timer_add(struct loop *loop, struct loop_timer *timer) {
 
 void loop_timer_remove(struct loop *loop, struct loop_timer *timer) {
     struct loop_timer **link = LIST_LINK(&loop->timers, timer, next);
+    if (loop->next_timer == timer) {
+        loop->next_timer = timer->next;
+    }
     if (*link != NULL) {
         *link = timer->next;
     }
@@ -178,13 +182,12 @@ static int64_t wait_ms(const struct loop *loop) {
 
 static void fire_timers(struct loop *loop) {
     int64_t now_ns = clock_monotonic_ns();
-    for (struct loop_timer *timer = loop->timers; timer != NULL;) {
-        struct loop_timer *next = timer->next; /* firing may remove the timer, but only itself */
+    for (struct loop_timer *timer = loop->timers; timer != NULL; timer = loop->next_timer) {
+        loop->next_timer = timer->next;
         if (timer->due_ns <= now_ns) {
             timer->due_ns = LOOP_NEVER;
             timer->fire(timer);
         }
-        timer = next;
     }
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -151,6 +152,35 @@ static void turn_until_happened(size_t n) {
     while (strlen(happened) < n && clock_monotonic_ns() < until_ns) {
         loop_turn(loop, -1);
     }
+}
+
+struct ending_timer {
+    struct loop_timer timer;
+    struct ending_timer *ends;
+};
+
+static void end_other(struct loop_timer *timer) {
+    struct ending_timer *ending = CONTAINER_OF(timer, struct ending_timer, timer);
+    note('e');
+    if (ending->ends != NULL) {
+        loop_timer_remove(loop, &ending->ends->timer);
+        free(ending->ends);
+    }
+}
+
+/* As the lines of a plugin, read when its rate allows, end requests that wait for its knobs. */
+static void test_a_timer_may_end_the_next(void) {
+    struct ending_timer *ended = malloc(sizeof(*ended));
+    *ended = (struct ending_timer){.timer.fire = end_other};
+    struct ending_timer first = {.timer.fire = end_other, .ends = ended};
+    struct ending_timer last = {.timer.fire = end_other};
+    loop_timer_add(loop, &last.timer);
+    loop_timer_add(loop, &ended->timer);
+    loop_timer_add(loop, &first.timer);
+    loop_turn(loop, 0);
+    TEST_ASSERT_EQUAL_STRING("ee", happened);
+    loop_timer_remove(loop, &first.timer);
+    loop_timer_remove(loop, &last.timer);
 }
 
 static void test_timers_fire_once_when_due(void) {
