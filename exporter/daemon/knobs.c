@@ -395,6 +395,23 @@ static void knobs_changed(struct knobs_listener *listener, const struct knobs_pl
     }
 }
 
+/* Where too many wait, the one that has waited longest is answered, of the same peer if it has one:
+ * its client may have left, which nobody sees before the answer. */
+static bool hold(struct daemon *daemon, struct http_request *request) {
+    struct knobs_poll *oldest = NULL, *own = NULL;
+    struct knobs_poll *poll = http_may_hold_poll(request) ? NULL : daemon->polls;
+    for (; poll != NULL; poll = poll->next) {
+        const struct in6_addr *address = &poll->request->client->address;
+        own = network_is_same_peer(address, &request->client->address) ? poll : own;
+        oldest = poll;
+    }
+    oldest = own != NULL ? own : oldest;
+    if (oldest != NULL) {
+        poll_timeout(&oldest->timeout);
+    }
+    return http_hold_poll(request);
+}
+
 void http_knobs_listen(struct daemon *daemon) {
     daemon->knobs_listener.changed = knobs_changed;
     knobs_listen(daemon->knobs, &daemon->knobs_listener);
@@ -441,7 +458,7 @@ static void handle_knobs(struct http_request *request, const char *plugin) {
         http_json_fail(request, MHD_HTTP_BAD_REQUEST, err.text);
     } else if (wait_ms == 0) {
         reply_knobs(request, found.plugin);
-    } else if (http_hold_poll(request)) {
+    } else if (hold(daemon, request)) {
         struct knobs_poll *poll = mem_alloc(sizeof(*poll));
         *poll = (struct knobs_poll){
             .request = request,

@@ -265,6 +265,10 @@ bool http_hold(struct http_request *request) {
     return hold_among(request, &request->server->n_tasks);
 }
 
+bool http_may_hold_poll(const struct http_request *request) {
+    return has_place(request, &request->server->n_polls);
+}
+
 bool http_hold_poll(struct http_request *request) {
     return hold_among(request, &request->server->n_polls);
 }

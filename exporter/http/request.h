@@ -131,6 +131,7 @@ unsigned http_json_status(int code);
 bool http_hold(struct http_request *request);
 
 /* The same for a request that waits for minutes: those take no place of others. */
+bool http_may_hold_poll(const struct http_request *request);
 bool http_hold_poll(struct http_request *request);
 
 /* The same for a scrape. It may be cancelled and get 503 later, in favour of a peer that has fewer

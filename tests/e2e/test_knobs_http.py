@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import select
 import socket
 import threading
 import time
@@ -194,13 +195,29 @@ def test_many_at_once(daemon):
     assert push(daemon, *100 * [RES])[0] == 200
 
 
+def waiting_for(daemon, duration):
+    connection = socket.create_connection(("127.0.0.1", daemon.port), 10)
+    connection.sendall(f"GET {KNOBS}?wait={duration} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return connection
+
+
+def test_who_has_left_keeps_nobody_from_waiting(daemon):
+    """One that fails again and again leaves requests behind, which the daemon cannot see."""
+    push(daemon, RES)
+    for _ in range(40):
+        waiting_for(daemon, "60s").close()
+    with waiting_for(daemon, "60s") as waiting:
+        assert not select.select([waiting], [], [], 0.5)[0]
+        assert turn(daemon, 480) == 200
+        answer = waiting.recv(4096)
+        assert b" 200 " in answer and b'"requested":480' in answer, answer
+
+
 def test_waiting_requests_take_no_place_of_others(daemon):
     push(daemon, RES)
     with contextlib.ExitStack() as stack:
-        for _ in range(40):
-            waiting = stack.enter_context(socket.create_connection(("127.0.0.1", daemon.port)))
-            waiting.sendall(f"GET {KNOBS}?wait=30s HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-        wait_until(lambda: daemon.get(KNOBS + "?wait=1ms").status == 503)
+        waiting = [stack.enter_context(waiting_for(daemon, "30s")) for _ in range(40)]
+        wait_until(lambda: len(select.select(waiting, [], [], 0)[0]) == 16)
         deleted = daemon.get("/api/v1/series?match[]=nosuch", method="DELETE")
         assert deleted.status == 200, deleted.text
 
