@@ -27,8 +27,8 @@ int amqp_link_open(const struct amqp_target *target, struct amqp_link **ret_link
 /* Sends one JSON text; the broker keeps it once amqp_link_commit has returned 0. */
 int amqp_link_send(struct amqp_link *link, const char *text, size_t len, struct error *err);
 
-/* Waits until the broker has accepted all messages since the last call, or rejected all. An error
- * also if it has closed the connection. */
+/* Waits until the broker has accepted all messages since the last call. An error also if it has
+ * closed the connection. */
 int amqp_link_commit(struct amqp_link *link, struct error *err);
 
 void amqp_link_close(struct amqp_link *link); /* accepts NULL */
