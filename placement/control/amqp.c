@@ -33,7 +33,10 @@ static int fail(const struct amqp_link *link, const char *what, const amqp_rpc_r
     const struct amqp_target *target = link->target;
     amqp_bytes_t words = amqp_empty_bytes;
     if (reply->reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION) {
-        words = amqp_cstring_bytes(amqp_error_string2(reply->library_error));
+        /* The library's words are "a socket error occurred", without an errno. */
+        words = amqp_cstring_bytes(reply->library_error == AMQP_STATUS_SOCKET_ERROR
+                                       ? "connection refused or broken"
+                                       : amqp_error_string2(reply->library_error));
     } else if (reply->reply.id == AMQP_CHANNEL_CLOSE_METHOD) {
         words = ((const amqp_channel_close_t *)reply->reply.decoded)->reply_text;
     } else if (reply->reply.id == AMQP_CONNECTION_CLOSE_METHOD) {

@@ -4,11 +4,11 @@ import json
 import os
 import pathlib
 
-import pika
 import pytest
 
 from running import ROOT, Program, free_port, wait_until
 
+pika = pytest.importorskip("pika", reason="no python3-pika on this machine (make deps)")
 UNPACKED = ROOT / "build/deps/rabbitmq"
 USER, PASSWORD = "service", "a word"
 # Erlang's own start script has the path of an installed Erlang in it.

@@ -57,7 +57,7 @@ def test_the_five_of_the_shipped_file(waap, started, control, tmp_path):
     files = tmp_path / "metrics"
     files.mkdir()
     program = control(daemon.url, prometheus.url, port, directory=str(files))
-    program.wait_log(f"control: waggle: AMQP broker 127.0.0.1:{port}: connect: ")
+    program.wait_log(f"control: waggle: AMQP broker 127.0.0.1:{port}: connect: connection refused")
 
     # Without the broker the files are written all the same.
     wait_until(lambda: any("sys.plugin.fps" in path.name for path in files.glob("waap/*")), what="files")
