@@ -48,8 +48,8 @@ struct push_request {
     size_t n_runs;
     struct push_knob *knobs, **last_knob; /* in the reader's memory */
     size_t n_knobs;
-    size_t index;                         /* of the object that is wrong, from 1; 0: none alone */
-    const char *name;                     /* of its metric */
+    size_t index;     /* of the object that is wrong, from 1; 0: none alone */
+    const char *name; /* of its metric */
 };
 
 static void destroy(struct http_upload *upload) {

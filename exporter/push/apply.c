@@ -22,7 +22,7 @@ struct push_plan {
     const struct push_batch *batch;
     struct error *err;
     int64_t now_ms;
-    size_t weight;                /* of the batch, in updates */
+    size_t weight; /* of the batch, in updates */
     size_t max_weight;
     uint64_t newest;              /* number of the store before the batch */
     size_t n_before, cost_before; /* what a batch that replaces may free */

@@ -9,8 +9,8 @@
 #include "exporter/push/store.h"
 
 /* Which peer owns a plugin's name: the first that uses it. While that peer is connected, has series
- * or lingers (push_owner_linger), only a better known peer takes the name over. Containers have different names by their
- * labels. */
+ * or lingers (push_owner_linger), only a better known peer takes the name over. Containers have
+ * different names by their labels. */
 
 /* What is known of a peer, in ascending order. A user can name a cgroup like a container, see
  * channel/peer.c, so this counts less than the container itself. */

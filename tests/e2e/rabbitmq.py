@@ -53,7 +53,8 @@ class RabbitMQ(Program):
         }
         # Erlang's name server would outlive the broker if the broker started it.
         started(Program([programs / "epmd"], None, env=environment))
-        super().__init__([home / "sbin/rabbitmq-server"], f"amqp://127.0.0.1:{port}", env=environment)
+        # It writes a core file into the current directory when a start fails.
+        super().__init__([home / "sbin/rabbitmq-server"], f"amqp://127.0.0.1:{port}", env=environment, cwd=place)
         wait_until(lambda: "Server startup complete" in self.output(), 60, "RabbitMQ")
         connection = pika.BlockingConnection(pika.ConnectionParameters(
             "127.0.0.1", self.port, credentials=pika.PlainCredentials(USER, PASSWORD)))

@@ -196,7 +196,7 @@ kind_of() {
     case $first in
     '$ '*) echo session ;;
     '# objcounter.py') echo python ;;
-    'with plugin.timeit('* | 'label_replace('* | 'pipeline = joblib.'* | 'schedule('*) echo text ;;
+    'with plugin.timeit('* | 'from waggle import'* | 'label_replace('* | 'pipeline = joblib.'* | 'schedule('*) echo text ;;
     '/* objcounter.c */') echo c ;;
     'make '* | 'curl '* | 'docker '* | 'kubectl '* | 'export '* | 'cc '* | 'echo '* | 'xdg-open '*) echo shell ;;
     'apt '* | 'sudo '* | 'systemctl '*) echo shell ;;

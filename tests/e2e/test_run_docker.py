@@ -106,10 +106,14 @@ profiling:
     assert end["timed_out"] and end["stopped_by"] == "SIGKILL" and end["signal"] == signal.SIGKILL
 
 
-def test_program_without_signal_handlers(profile, docker):
-    """The kernel does not end a first process by a signal that it has no handler for; one below an init it does."""
+def need_init(docker):
     if json.loads(docker("GET", "/info"))["InitCommit"]["ID"] == "N/A":
         pytest.skip("Docker has no init: .ci/fetch docker gets tini")
+
+
+def test_program_without_signal_handlers(profile, docker):
+    """The kernel does not end a first process by a signal that it has no handler for; one below an init it does."""
+    need_init(docker)
     text = "profiling: {{{QUICK}, grace: {grace}, timeout: 300ms, init: {init}, args: [sleep, '600']}}"
     for init, grace, stopped_by in (("true", "20s", "SIGINT"), ("false", "200ms", "SIGKILL")):
         record, _ = profile(text.format(QUICK=QUICK, grace=grace, init=init), "--force")
@@ -235,19 +239,19 @@ profiling:
 
 
 def test_file_of_the_first_users(profile, docker):
-    """As they sketched it, but for the durations: the image has an entry point and takes the arguments."""
+    """The form of session profiling, without a word about the image, which has an entry point and takes arguments."""
+    need_init(docker)
     entry = 'ENTRYPOINT ["sh", "-c", "echo \\"$@\\"; sleep 60", "app"]'
-    docker("POST", "/images/create", root_filesystem(), fromSrc="-", repo="waggle/objcounter", tag="0.0.0",
+    docker("POST", "/images/create", root_filesystem(), fromSrc="-", repo="waggle/carcounter", tag="0.0.0",
            changes=entry)
     record, _ = profile("""
-name: objcounter
+name: carcounter
 namespace: waggle
 version: "0.0.0"
-description: "Object Counter"
 source:
     architectures:
         - linux/arm64
-    url: https://github.com/waggle-sensor/plugin-objectcounter.git
+    url: https://github.com/example/plugin-carcounter.git
 inputs:
     - id: interval
       type: int
@@ -255,15 +259,15 @@ metadata:
   ontology: env.counter
 testing:
   command: [test.py]
-profiling:  # This is an example of how we would write YAML for the profiler
-  targets:  # These are example run configurations (just arguments)
-    - {args: "-interval 1 --use-gpu", timeout: 1}  # This is one config
-    - {args: "--use-gpu", timeout: 1}  # This might be a more performance-intense config
-  metrics: ['system', 'gpu-summary']  # This is where the developer specifies which external metrics to gather
+profiling:
+  targets:
+    - {args: "-interval 1 --use-gpu", timeout: 1}
+    - {args: "--use-gpu", timeout: 1}
+  metrics: ['system', 'gpu-summary']
 """, image=None)
     assert [record.output(0), record.output(1)] == ["-interval 1 --use-gpu\n", "--use-gpu\n"]
     assert all(end["timed_out"] and end["wall_seconds"] < 5 for end in record.ends)
-    assert record.run["environment"]["image"] == "waggle/objcounter:0.0.0"
+    assert record.run["environment"]["image"] == "waggle/carcounter:0.0.0"
 
 
 def test_new_gpu_memory(profile, docker, waap_binary, source_root, tmp_path):
