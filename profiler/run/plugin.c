@@ -94,6 +94,10 @@ static void put(const struct visit *visit, const struct push_series_view *series
         .unit = "",
         .help = series->help != NULL ? series->help : "",
     };
+    /* The mean of a rate is known after a second; without it a short run would have no rate. */
+    if (isnan(value)) {
+        run_record_declare(visit->record, &row);
+    }
     run_record_value(visit->record, &row, value);
 }
 

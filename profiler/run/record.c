@@ -112,8 +112,7 @@ void run_record_begin_sample(struct run_record *record, int64_t now_ns) {
     json_open(&record->line, "values", '{');
 }
 
-/* Declares a key before its first use. False if readers would not accept one more series. */
-static bool declare(struct run_record *record, const struct run_series *series) {
+bool run_record_declare(struct run_record *record, const struct run_series *series) {
     size_t len = strlen(series->key);
     uint32_t hash = hash_bytes(series->key, len);
     size_t cursor = 0;
@@ -143,7 +142,7 @@ void run_record_value(struct run_record *record, const struct run_series *series
     if (isnan(value)) {
         return;
     }
-    bool declared = declare(record, series);
+    bool declared = run_record_declare(record, series);
     if (declared) {
         run_record_number(record, series->key, value);
     }

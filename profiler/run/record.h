@@ -58,4 +58,7 @@ int run_record_phase(struct run_record *record, const char *phase);
 /* A sample: run_record_begin_sample, then values, then run_record_end_sample. NAN is left out. */
 void run_record_begin_sample(struct run_record *record, int64_t now_ns);
 void run_record_value(struct run_record *record, const struct run_series *series, double value);
+
+/* Declares a series before its first value. False if readers would not accept one more. */
+bool run_record_declare(struct run_record *record, const struct run_series *series);
 int run_record_end_sample(struct run_record *record);
