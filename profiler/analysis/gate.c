@@ -6,6 +6,7 @@
 
 #include "exporter/core/memory.h"
 #include "exporter/settings/suggest.h"
+#include "profiler/analysis/report_text.h"
 
 const char *const gate_kinds[N_GATE_KINDS] = {
     [GATE_MAX] = "max",
@@ -86,6 +87,12 @@ void gate_explain(const struct gate *gate, const struct measures *measures, stru
     const char *suffix = gate->metric + measure_split(gate->metric, &stat);
     struct buf stem CLEANUP_BUF = {0};
     struct suggest suggest;
+    if (!isnan(gate->value)) {
+        buf_printf(out, "%s is %s, %s is %s", gate->metric,
+                   text_human(gate->value, gate->unit).text, gate_kinds[gate->kind],
+                   text_human(gate->limit, gate->unit).text);
+        return;
+    }
     buf_add(&stem, gate->metric, (size_t)(suffix - gate->metric));
     suggest_init(&suggest, buf_str(&stem));
     for (size_t i = 0; i < measures->n; i++) {

@@ -33,7 +33,8 @@ struct gate *gates_judge(const struct json_t *gates, const char *name, const cha
                          const struct measures *measures, const struct measures *base,
                          size_t *ret_n);
 
-/* Appends why a gate has no value: "fpss.p50: there is no such measure, did you mean fps.p50?" */
+/* Appends why a gate failed: "fps.mean is 34 /s, min is 40 /s", "fpss.p50: there is no such
+ * measure, did you mean fps.p50?" */
 void gate_explain(const struct gate *gate, const struct measures *measures, struct buf *out);
 
 /* "min", "max_increase", …, as in sage.yaml. */

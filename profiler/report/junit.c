@@ -46,13 +46,7 @@ static void add_gate_case(struct buf *out, const struct profile *profile,
         buf_add_str(out,
                     "      <skipped message=\"needs a baseline: waap compare A B --gate\"/>\n");
     } else if (gate->state == GATE_FAILED) {
-        if (isnan(gate->value)) {
-            gate_explain(gate, &target->measures, &text);
-        } else {
-            buf_printf(&text, "%s is %s, %s is %s", gate->metric,
-                       text_human(gate->value, gate->unit).text, gate_kinds[gate->kind],
-                       text_human(gate->limit, gate->unit).text);
-        }
+        gate_explain(gate, &target->measures, &text);
         text_markup(out, "      <failure message=\"%s\"/>\n", buf_str(&text));
     }
     buf_add_str(out, "    </testcase>\n");

@@ -21,7 +21,7 @@ void run_report_explain(const struct profile *profile, FILE *to) {
         for (size_t j = 0; j < target->n_gates; j++) {
             const struct gate *gate = &target->gates[j];
             struct buf place CLEANUP_BUF = {0}, text CLEANUP_BUF = {0};
-            if (gate->state == GATE_FAILED && isnan(gate->value)) {
+            if (gate->state == GATE_FAILED) {
                 gate_explain(gate, &target->measures, &text);
                 buf_printf(&place, "gate %s", target->name);
                 problems_add(&problems, buf_str(&place), 0, 0, "%s", buf_str(&text));

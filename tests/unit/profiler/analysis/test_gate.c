@@ -105,9 +105,14 @@ static void test_explanations(void) {
         {"", ": there is no such measure"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct gate gate = {.metric = rows[i].metric};
+        struct gate gate = {.metric = rows[i].metric, .value = NAN};
         struct buf text CLEANUP_BUF = {0};
         gate_explain(&gate, &after, &text);
         TEST_ASSERT_EQUAL_STRING(rows[i].expected, buf_str(&text));
     }
+    struct gate broken = {
+        .kind = GATE_MIN, .metric = "fps.mean", .value = 34, .limit = 40, .unit = "/s"};
+    struct buf text CLEANUP_BUF = {0};
+    gate_explain(&broken, &after, &text);
+    TEST_ASSERT_EQUAL_STRING("fps.mean is 34 /s, min is 40 /s", buf_str(&text));
 }
