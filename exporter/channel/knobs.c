@@ -324,10 +324,13 @@ int knobs_applied(struct knobs *knobs, struct knobs_plugin *plugin, const char *
     if (r < 0) {
         return r;
     }
+    bool is_new = !knob_value_equal(&knob->applied, value);
     knob_value_set(&knob->applied, value);
     labels_destroy(TAKE(knob->applied_labels));
     knob->applied_seconds = clock_wall_seconds();
-    note_change(knobs, plugin);
+    if (is_new) { /* a client that confirms after every answer would never wait */
+        note_change(knobs, plugin);
+    }
     return 0;
 }
 

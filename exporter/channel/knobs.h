@@ -41,9 +41,9 @@ struct knob {
 /* The knobs of one plugin: of one owner in the store. */
 struct knobs_plugin {
     uint64_t owner_number;
-    uint64_t
-        version; /* grows with every declaration, request and applied value, also over restarts */
+    uint64_t version;         /* of the last change; grows, also over restarts */
     struct knobs_link *links; /* receive requests; without one these wait for the plugin */
+    int64_t polled_ns;        /* when the plugin last waited for changes over HTTP; 0: never */
     char *peer;               /* that declared them: see push_claim_share */
     struct knob *knobs;       /* sorted by name */
     size_t n_knobs;

@@ -278,6 +278,14 @@ static void put_value(struct buf *out, const char *key, const struct knob_value 
     }
 }
 
+/* Whether requests reach the plugin: by a connection, or by requests over HTTP that wait for them,
+ * for a minute each. */
+static bool is_listening(const struct knobs_plugin *plugin) {
+    const int64_t longest_ns = 70 * CLOCK_NS_PER_SEC;
+    return plugin->links != NULL ||
+           (plugin->polled_ns > 0 && clock_monotonic_ns() - plugin->polled_ns < longest_ns);
+}
+
 static void put_knob(struct buf *out, const struct knobs_plugin *plugin, const struct knob *knob) {
     json_open(out, NULL, '{');
     knob_spec_put(out, &knob->spec);
@@ -286,7 +294,7 @@ static void put_knob(struct buf *out, const struct knobs_plugin *plugin, const s
         json_put_string(out, "requested_by", knob->requested_by);
     }
     put_value(out, "applied", &knob->applied, "applied_at", knob->applied_seconds);
-    json_put_bool(out, "connected", plugin->links != NULL);
+    json_put_bool(out, "connected", is_listening(plugin));
     json_close(out, '}');
 }
 
@@ -454,6 +462,11 @@ static void handle_knobs(struct http_request *request, const char *plugin) {
     }
     struct error err;
     int64_t wait_ms;
+    /* A client that may not push is not the plugin. */
+    if (found.plugin != NULL && http_url_parameter(&request->url, "wait") != NULL &&
+        http_access_check(request, &err) == 0) {
+        found.plugin->polled_ns = clock_monotonic_ns();
+    }
     if (read_wait(request, found.plugin, &wait_ms, &err) < 0) {
         http_json_fail(request, MHD_HTTP_BAD_REQUEST, err.text);
     } else if (wait_ms == 0) {
@@ -539,7 +552,7 @@ static void record(const struct http_request *request, const struct found_knob *
     format_requested(found->knob, &after);
     log_info("knobs: %s: %s: from %s to %s, requested by %s%s", view.name, found->knob->spec.name,
              buf_str(before), buf_str(&after), requester,
-             found->plugin->links != NULL ? "" : ", kept until the plugin is back");
+             is_listening(found->plugin) ? "" : ", kept until the plugin is back");
 }
 
 /* False: the request has got a reply. */

@@ -51,6 +51,7 @@ def test_a_plugin_without_a_socket(daemon):
     assert push(daemon, RES, {"plugin": "cars", "metric": "fps", "type": "gauge", "set": 20}) == (
         200, {"status": "success", "data": {"applied": 1}})
     first = knobs(daemon)
+    assert not first["params"][0]["connected"]
     assert [knob["param"] for knob in first["params"]] == ["res"] and first["params"][0]["applied"] == 720
     seen = []
     waiting = threading.Thread(target=lambda: seen.append(knobs(daemon, f"?wait=30s&version={first['version']}")))
@@ -64,7 +65,11 @@ def test_a_plugin_without_a_socket(daemon):
     assert push(daemon, {"plugin": "cars", "param": "res", "applied": 480})[0] == 200
     assert list(shown(daemon, "plugin_param").values()) == [480]
     assert list(shown(daemon, "plugin_param_requested").values()) == [480]
-    # What changed since the last look is there at once.
+    assert knobs(daemon)["params"][0]["connected"]
+    # What changed since the last look is there at once; the same confirmed again is no change.
+    changed = knobs(daemon)["version"]
+    assert push(daemon, {"plugin": "cars", "param": "res", "applied": 480})[0] == 200
+    assert knobs(daemon)["version"] == changed
     assert knobs(daemon, f"?wait=30s&version={second['version']}")["params"][0]["applied"] == 480
 
 
