@@ -107,8 +107,8 @@ static int read_endpoint(struct place *place, struct problems *problems) {
     if (url[0] != '\0') {
         buf_add_str(&place->url, url);
     } else {
-        buf_printf(&place->url, "http://%s",
-                   address != NULL && address[0] != '\0' ? address : "localhost:9091");
+        address = address != NULL && address[0] != '\0' ? address : "localhost:9091";
+        buf_printf(&place->url, "%s%s", strstr(address, "://") != NULL ? "" : "http://", address);
     }
     place->prometheus = (struct web_endpoint){
         .url = buf_str(&place->url),

@@ -125,8 +125,9 @@ def test_the_originals_answer(place):
 
 def test_the_address_of_the_original(started, place):
     fake = place([node("rpi")]).fake
-    with contextlib.closing(Place(env={"PROMETHEUS_IP": fake.address})) as service:
-        assert json.loads(service.ask().text)["profiling_prediction"]["node"] == "rpi"
+    for address in (fake.address, f"http://{fake.address}"):
+        with contextlib.closing(Place(env={"PROMETHEUS_IP": address})) as service:
+            assert json.loads(service.ask().text)["profiling_prediction"]["node"] == "rpi"
 
 
 def test_load_moves_the_prediction(place):
