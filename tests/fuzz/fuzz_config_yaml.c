@@ -19,7 +19,7 @@ static void check_values(const struct config_table *table, struct settings *sett
         if (text && !option->repeatable) {
             char *value CLEANUP_FREE = strdup(settings_string(settings, option->name));
             assert(settings_set(settings, option, SETTINGS_FLAG, value, NULL) == 0);
-        } else if (text) {
+        } else if (option->repeatable) {
             for (const char *const *p = settings_list(settings, option->name); *p != NULL; p++) {
                 int64_t number;
                 assert(option_parse(option, *p, &number, NULL) == 0);
