@@ -110,6 +110,9 @@ void http_reply_shared(struct http_request *request, unsigned status,
 /* Adds the headers that the web configuration sets on every response. */
 void http_add_headers(const struct http_server *server, struct MHD_Response *response);
 
+/* Adds a header to the reply that the request has. */
+void http_add_header(struct http_request *request, const char *name, const char *value);
+
 /* Replies with a line of text, printf-like; a newline is added. Below /api/v1/ an error is JSON. */
 void http_reply_text(struct http_request *request, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -142,6 +145,9 @@ bool http_hold_scrape(struct http_request *request, void (*cancel)(struct http_r
 bool http_hold_upload(struct http_request *request);
 
 /* ---- for server.c and tests ---- */
+
+/* Lets a held request go on: libmicrohttpd calls http_request_step again. */
+void http_request_release(struct http_request *request);
 
 /* Callbacks of libmicrohttpd; the context is the struct http_server. A request line has come:
  * creates the client's request. */
