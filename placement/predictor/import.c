@@ -29,7 +29,7 @@ static const struct {
 
 struct model {
     json_t *root;
-    json_t *trees, *names, *learner, *param; /* of the root */
+    json_t *trees, *names, *learner, *param, *booster; /* of the root */
     int version[3];
     size_t n_features;
 };
@@ -83,6 +83,7 @@ static int parse_model(const char *text, size_t len, struct model *model, struct
         return error_set(err, -EINVAL, "not a model in XGBoost's JSON: %s", why.text);
     }
     model->learner = json_object_get(model->root, "learner");
+    model->booster = json_object_get(json_object_get(model->learner, "gradient_booster"), "model");
     model->n_features = strtoul(n_features, NULL, 10);
     if (model->n_features == 0 || model->n_features > GBT_MAX_FEATURES) {
         return error_set(err, -EINVAL, "it has %s features; expected 1 to %d", n_features,
@@ -199,6 +200,7 @@ static int map_columns(const struct model *model, const char *const *maps, struc
 /* The lists of a tree have one element for each node. */
 struct tree {
     json_t *left, *right, *indices, *conditions, *types;
+    json_t *parents; /* what follows from the children */
     size_t number, n_nodes;
     bool *seen; /* nodes that are a child already: XGBoost would follow a circle for ever */
 };
@@ -213,6 +215,7 @@ static int check_child(const struct tree *tree, json_t *list, size_t node, struc
         return fail(tree, node, "a child that is none of the tree's other nodes", err);
     }
     tree->seen[child] = true;
+    json_array_set_new(tree->parents, (size_t)child, json_integer((json_int_t)node));
     return 0;
 }
 
@@ -241,6 +244,26 @@ static int take_split(struct import *import, const struct tree *tree, size_t nod
     return r < 0 ? r : check_child(tree, tree->right, node, err);
 }
 
+static json_t *numbers(size_t n, json_int_t first, json_int_t others) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        json_array_append_new(list, json_integer(i == 0 ? first : others));
+    }
+    return list;
+}
+
+/* XGBoost believes the rest of a tree and finds memory by it, so nothing of it stays. */
+static void set_rest(const struct tree *tree, json_t *json) {
+    static const char *const empty[] = {"categories", "categories_nodes", "categories_segments",
+                                        "categories_sizes"};
+    for (size_t i = 0; i < ARRAY_LEN(empty); i++) {
+        json_object_set_new(json, empty[i], json_array());
+    }
+    json_object_set_new(json, "id", json_integer((json_int_t)tree->number));
+    json_object_set_new(json, "parents", json_incref(tree->parents));
+    json_object_set_new(json, "split_type", numbers(tree->n_nodes, 0, 0));
+}
+
 static int take_tree(struct import *import, json_t *json, struct error *err) {
     struct tree tree = {.number = import->n_trees++};
     json_error_t why;
@@ -259,7 +282,9 @@ static int take_tree(struct import *import, json_t *json, struct error *err) {
                          tree.number);
     }
     bool *seen CLEANUP_FREE = mem_zalloc(tree.n_nodes, sizeof(*seen));
+    json_auto_t *parents = numbers(tree.n_nodes, INT32_MAX, 0);
     tree.seen = seen;
+    tree.parents = parents;
     for (size_t node = 0; node < tree.n_nodes; node++) {
         bool is_leaf = json_integer_value(json_array_get(tree.left, node)) == -1;
         int r = is_leaf ? 0 : take_split(import, &tree, node, err);
@@ -267,6 +292,7 @@ static int take_tree(struct import *import, json_t *json, struct error *err) {
             return r;
         }
     }
+    set_rest(&tree, json);
     return json_object_set_new(param, "num_feature", json_sprintf("%d", N_FEATURES));
 }
 
@@ -301,6 +327,9 @@ static int take_trees(const struct model *model, struct import *import, struct e
     json_array_foreach(model->trees, i, tree) {
         r = r < 0 ? r : take_tree(import, tree, err);
     }
+    json_object_set_new(model->booster, "tree_info", numbers(import->n_trees, 0, 0));
+    json_object_set_new(json_object_get(model->booster, "gbtree_model_param"), "num_trees",
+                        json_sprintf("%zu", import->n_trees));
     return r < 0 ? r : check_columns(import, err);
 }
 

@@ -167,6 +167,27 @@ def test_what_is_refused(imported, tmp_path, model, said):
     assert "Stack trace" not in done.stderr and not (tmp_path / "predictor.json").exists()
 
 
+PART = "learner__gradient_booster__model__"
+
+
+@pytest.mark.parametrize("keys", [
+    {f"{PART}tree_info": [100_000_000]},
+    {f"{PART}tree_info": []},
+    {f"{PART}gbtree_model_param__num_trees": "0"},
+    {f"{PART}trees": [elsewhere(FASTER_JETSON)["learner"]["gradient_booster"]["model"]["trees"][0],
+                      tree(0, LOAD, 50.0, 0.0, 0.0, len(NAMES))],
+     f"{PART}tree_info": [0, 0], f"{PART}gbtree_model_param__num_trees": "2"},
+    {f"{TREE}parents": [5, 1_000_000_000, -7]},
+    {f"{TREE}split_type": []},
+    {f"{TREE}categories_nodes": [0]},
+    {f"{TREE}categories_nodes": [0], f"{TREE}categories_segments": [0], f"{TREE}categories_sizes": [1 << 30]},
+])
+def test_what_xgboost_would_crash_on_is_not_believed(imported, seconds, keys):
+    done = imported(changed(**keys))
+    assert done.returncode == 0, done.stderr
+    assert seconds([node("rpi"), node("nx", JETSON)])[0] == {"rpi": 4.5, "nx": 2.5}
+
+
 @pytest.mark.parametrize("flags, said", [
     (["--map=gpus=device"], "--map=gpus=device: expected THEIRS=OURS; the model has no gpus"),
     (["--map=device"], "--map=device: expected THEIRS=OURS"),
