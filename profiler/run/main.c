@@ -231,6 +231,47 @@ static int resolve_mounts(struct call *call, const char *kind, const char *name,
     return 0;
 }
 
+static const struct run_mounts *mounts_at(const struct call *call, size_t i) {
+    return i < call->n_plans ? &call->plans[i].target->mounts
+                             : &call->spec.services[i - call->n_plans].mounts;
+}
+
+/* What may write to a folder may replace what is in it by a symbolic link, which leads anything
+ * that uses a path below the folder afterwards to where no mount may. */
+static int check_reach(const struct call *call, const char *path, struct error *err) {
+    for (size_t i = 0; path != NULL && i < call->n_plans + call->spec.n_services; i++) {
+        const struct run_mounts *mounts = mounts_at(call, i);
+        for (size_t k = 0; k < mounts->n; k++) {
+            const char *source = mounts->items[k].source;
+            if (mounts->items[k].writable != 0 && is_below(path, source) &&
+                strcmp(path, source) != 0) {
+                return error_set(err, -EINVAL,
+                                 "mounts: %s is writable, and %s is below it, where a container "
+                                 "could put a symbolic link: mount or use another folder",
+                                 source, path);
+            }
+        }
+    }
+    return 0;
+}
+
+/* The sources of all mounts, the datasets, and the record. */
+static int check_reaches(const struct call *call, struct error *err) {
+    char *out CLEANUP_FREE = run_output_resolve(NULL, call->session.out_dir, err);
+    char *record CLEANUP_FREE = out != NULL ? file_path_join(out, "samples.jsonl") : NULL;
+    int r = out != NULL ? check_reach(call, record, err) : -ENOENT;
+    for (size_t i = 0; r == 0 && i < call->n_plans; i++) {
+        r = check_reach(call, call->plans[i].dataset, err);
+    }
+    for (size_t i = 0; i < call->n_plans + call->spec.n_services; i++) {
+        const struct run_mounts *mounts = mounts_at(call, i);
+        for (size_t k = 0; r == 0 && k < mounts->n; k++) {
+            r = check_reach(call, mounts->items[k].source, err);
+        }
+    }
+    return r;
+}
+
 static void add_variable(struct arena *arena, struct buf *words, const char *name,
                          const char *value) {
     struct buf pair CLEANUP_BUF = {0};
@@ -422,8 +463,7 @@ static void write_finished(struct run_session *session) {
 static int run_plans(struct call *call, struct error *err) {
     struct run_session *session = &call->session;
     char *path CLEANUP_FREE = file_path_join(session->out_dir, "samples.jsonl");
-    int r = run_output_make(session->out_dir, err);
-    r = r < 0 ? r : run_record_open(&session->record, path, err);
+    int r = run_record_open(&session->record, path, err);
     if (r == 0) {
         run_report_remove(session->out_dir);
         run_environment_write(session, call->plans[0].image, call->plans[0].digest);
@@ -527,6 +567,8 @@ static int run_call(struct call *call, struct error *err) {
         const struct run_service *service = &call->spec.services[i];
         r = resolve_mounts(call, "service", service->name, &service->mounts, err);
     }
+    r = r < 0 ? r : run_output_make(session->out_dir, err);
+    r = r < 0 ? r : check_reaches(call, err);
     if (r < 0) {
         return complain(r == -EINVAL ? EXIT_USAGE : EXIT_ENVIRONMENT, err->text);
     }

@@ -64,7 +64,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
 def profile(run_waap, tmp_path):
     """profile(code=…, exit_code=…): a run with an engine of these traits; its Record."""
 
-    def run(code=0, section="", **traits):
+    def run(code=0, section="", no_record=False, **traits):
         path = tmp_path / "s"
         engine = type("Engine", (Engine,), traits)
         with socketserver.ThreadingUnixStreamServer(str(path), engine) as server:
@@ -74,6 +74,8 @@ def profile(run_waap, tmp_path):
                              env={**os.environ, "DOCKER_HOST": f"unix://{path}"})
             server.shutdown()
         assert ended.returncode == code, ended.stderr
+        if no_record:
+            return ended.stderr
         record = Record(tmp_path / "out")
         record.complaints = ended.stderr
         return record
@@ -117,3 +119,25 @@ def test_no_network(profile):
     record = profile(code=4, section=", services: [{image: x}]", refused="/networks/create")
     assert record.complaints == "waap run: service x: container engine: gone\n"
     assert record.lines[-1]["kind"] == "finished" and not record.ends
+
+
+@pytest.mark.parametrize("source, path", [
+    ("state", "state/models"),  # what a later container mounts
+    (".", "out/samples.jsonl"),  # what is written after a container has run
+])
+def test_mounts_below_what_a_container_may_write(profile, tmp_path, source, path):
+    """It could replace the folder by a symbolic link, which the next would follow to anywhere."""
+    (tmp_path / "state/models").mkdir(parents=True)
+    mounts = [{"source": source, "target": "/state", "writable": True}, {"source": "state/models", "target": "/models"}]
+    asked = []
+    record = profile(code=2, section=f", repeats: 2, mounts: {json.dumps(mounts[:1 + (source == 'state')])}",
+                     asked=asked, no_record=True)
+    assert record == f"waap run: mounts: {(tmp_path / source).resolve()} is writable, and {tmp_path / path} is below " \
+        "it, where a container could put a symbolic link: mount or use another folder\n"
+    assert asked == []
+
+
+def test_mounts_of_what_a_container_may_write(profile, tmp_path):
+    (tmp_path / "state").mkdir()
+    fine = [{"source": "state", "target": "/a", "writable": True}, {"source": "state", "target": "/b"}]
+    profile(section=f", mounts: {json.dumps(fine)}")
