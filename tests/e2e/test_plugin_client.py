@@ -1728,3 +1728,24 @@ def test_threads_decide_once(run):
                 thread.join()
             assert len(faults) == 2 and faults[0] == faults[1], faults
     """)
+
+
+def test_no_thread_loses_what_it_records_while_another_decides(run):
+    run("""
+        import sys
+        import threading
+        plugin.configure(max_series=5000)
+        sys.setswitchinterval(1e-6)
+        for i in range(4000):
+            x = plugin.metric("x{}".format(i))
+            barrier = threading.Barrier(2)
+            def record():
+                barrier.wait()
+                x.inc()
+            threads = [threading.Thread(target=record) for _ in range(2)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert x.read() == 2, (i, x.read())
+    """)

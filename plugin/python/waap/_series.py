@@ -174,8 +174,8 @@ class ByUse(Series):
         self.reject("observe", value, "declare a histogram")
 
     def become(self, kind):
-        self.__class__ = kind
-        self.zero()
+        self._value = None if issubclass(kind, Gauge) else 0
+        self.__class__ = kind  # last: from here on, others record
 
 
 class Counter(Series):
