@@ -18,7 +18,14 @@
 #include "profiler/analysis/report_text.h"
 #include "profiler/run/process.h"
 
-enum { CALL_MS = 30000, FIND_MS = 2000, MAX_ANSWER = 64 << 20, MAX_IMAGE = 512, FRAME_HEAD = 8 };
+enum {
+    CALL_MS = 30000,
+    HANGING_MS = 3000,
+    FIND_MS = 2000,
+    MAX_ANSWER = 64 << 20,
+    MAX_IMAGE = 512,
+    FRAME_HEAD = 8
+};
 
 /* ---- requests ---- */
 
@@ -34,8 +41,12 @@ int run_engine_call(struct run_engine *engine, const char *method, const char *b
     va_start(args, format);
     buf_vprintf(&path, format, args);
     va_end(args);
-    int r =
-        http_client_call(client, engine->socket, method, buf_str(&path), body, MAX_ANSWER, CALL_MS);
+    /* Or each step of the end of a run would wait that long again for an engine that hangs. */
+    static bool hangs;
+    int64_t limit_ms = hangs ? HANGING_MS : CALL_MS;
+    int r = http_client_call(client, engine->socket, method, buf_str(&path), body, MAX_ANSWER,
+                             limit_ms);
+    hangs = r == -ETIMEDOUT;
     if (r < 0) {
         return error_set(err, r, "container engine at %s: %s", engine->socket,
                          r == -EFBIG    ? "the response is too large"

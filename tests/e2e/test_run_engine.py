@@ -6,6 +6,7 @@ import os
 import socketserver
 import struct
 import threading
+import time
 import urllib.parse
 
 import pytest
@@ -141,3 +142,19 @@ def test_mounts_of_what_a_container_may_write(profile, tmp_path):
     (tmp_path / "state").mkdir()
     fine = [{"source": "state", "target": "/a", "writable": True}, {"source": "state", "target": "/b"}]
     profile(section=f", mounts: {json.dumps(fine)}")
+
+
+def hang_from_the_first_delete(request):
+    """Says nothing until the client has gone."""
+    good = Engine.parse_request(request)
+    type(request).hangs |= request.command == "DELETE"
+    while request.hangs and request.connection.recv(4096):
+        pass
+    return good and not request.hangs
+
+
+def test_engine_that_hangs(profile):
+    """The first call waits for it half a minute; the others, of which the end has many, do not."""
+    began = time.monotonic()
+    profile(code=4, section=", services: [{image: x}]", hangs=False, parse_request=hang_from_the_first_delete)
+    assert time.monotonic() - began < 50
