@@ -153,6 +153,7 @@ def hang_from_the_first_delete(request):
     return good and not request.hangs
 
 
+@pytest.mark.long
 def test_engine_that_hangs(profile):
     """The first call waits for it half a minute; the others, of which the end has many, do not."""
     began = time.monotonic()
