@@ -164,8 +164,12 @@ static void plugin_process(void) {
     CHECK(values[0] == (double)fds.rlim_cur);
     CHECK(values[1] == (memory.rlim_cur == RLIM_INFINITY ? INFINITY : (double)memory.rlim_cur));
     CHECK(values[2] >= 0 && values[2] < 100 && values[3] >= values[4]);
-    CHECK(values[4] > 100000 && fmod(values[4], (double)sysconf(_SC_PAGESIZE)) == 0);
-    CHECK(fabs(values[5] - (double)time(NULL)) < WAIT_LIMIT_S);
+    /* qemu-user shows its guest a /proc/self/stat without them. */
+    const char *emulator = getenv("WAAP_EMULATOR");
+    if (emulator == NULL || emulator[0] == '\0') {
+        CHECK(values[4] > 100000 && fmod(values[4], (double)sysconf(_SC_PAGESIZE)) == 0);
+        CHECK(fabs(values[5] - (double)time(NULL)) < WAIT_LIMIT_S);
+    }
     CHECK(values[6] >= 3 && values[6] < 100);
     free((char *)text);
     int fd = dup(0);
