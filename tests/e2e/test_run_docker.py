@@ -12,6 +12,7 @@ import pytest
 
 from dockerd import IMAGE, docker_of_our_own, root_filesystem
 from running import wait_until
+from test_originals import SAGE
 from test_run import QUICK, Record
 
 MIB = 1 << 20
@@ -244,27 +245,8 @@ def test_file_of_the_first_users(profile, docker):
     entry = 'ENTRYPOINT ["sh", "-c", "echo \\"$@\\"; sleep 60", "app"]'
     docker("POST", "/images/create", root_filesystem(), fromSrc="-", repo="waggle/carcounter", tag="0.0.0",
            changes=entry)
-    record, _ = profile("""
-name: carcounter
-namespace: waggle
-version: "0.0.0"
-source:
-    architectures:
-        - linux/arm64
-    url: https://github.com/example/plugin-carcounter.git
-inputs:
-    - id: interval
-      type: int
-metadata:
-  ontology: env.counter
-testing:
-  command: [test.py]
-profiling:
-  targets:
-    - {args: "-interval 1 --use-gpu", timeout: 1}
-    - {args: "--use-gpu", timeout: 1}
-  metrics: ['system', 'gpu-summary']
-""", image=None)
+    two = "".join(line for line in SAGE.splitlines(True) if "--use-cpu" not in line)
+    record, _ = profile(two.replace("timeout: 60", "timeout: 1"), image=None)
     assert [record.output(0), record.output(1)] == ["-interval 1 --use-gpu\n", "--use-gpu\n"]
     assert all(end["timed_out"] and end["wall_seconds"] < 5 for end in record.ends)
     assert record.run["environment"]["image"] == "waggle/carcounter:0.0.0"
